@@ -1,0 +1,368 @@
+//! The only decider: what a change does to one task.
+//!
+//! The ledger is indexes around it, a shared database is `SELECT … FOR UPDATE` around it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cancel;
+use crate::deadline::{Armed, Kind as Deadline};
+use crate::error::{Error, Guarantee, Kind};
+use crate::ids::{Fence, WorkerId};
+use crate::lifecycle::{self, Event, State};
+use crate::task::{Cause, Outcome, Row, TaskEvent, WaitReason};
+use crate::time::Timestamp;
+
+/// The slack between the end of a cancel grace and the engine's own end of the task: the time an
+/// executor has to report the kill it made.
+pub const KILL_MARGIN: Duration = Duration::from_secs(3);
+
+/// Something that happened to a task, with its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// What it needs went away.
+    Hold(WaitReason),
+    /// What it needs is back.
+    Resume,
+    /// It was leased.
+    Lease {
+        /// By whom.
+        worker: WorkerId,
+        /// As which attempt.
+        fence: Fence,
+    },
+    /// The executor took it on.
+    Accept,
+    /// It is known to run.
+    Start,
+    /// It surely never reached its executor; the attempt is not spent.
+    Undeliver,
+    /// It asks its caller for input.
+    AskInput,
+    /// The input came.
+    GiveInput,
+    /// Somebody asked to end it.
+    RequestCancel {
+        /// Why, in the caller's words.
+        reason: Option<Arc<str>>,
+    },
+    /// The executor committed to end it.
+    CommitCancel,
+    /// The executor ended.
+    Finish(Outcome),
+    /// A deadline passed.
+    Due(Deadline),
+}
+
+/// Why a change moved nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The table has no such row.
+    #[error(transparent)]
+    State(#[from] lifecycle::Refused),
+    /// It speaks for an attempt that is no longer the task's [LEASE-1].
+    #[error("the attempt is not the task's any more")]
+    Stale,
+}
+
+/// What a change does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The row afterwards.
+    pub row: Row,
+    /// The entry of the history; absent when the change moved nothing but a field.
+    pub event: Option<TaskEvent>,
+    /// The outcome to keep, when the task ended by it.
+    pub outcome: Option<Outcome>,
+    /// The failure of the attempt, when another one follows.
+    pub retried: Option<Error>,
+    /// What the executor still produced, when it had committed to end the task [CANCEL-5].
+    pub late: Option<Outcome>,
+}
+
+/// Decides what a change does to a task.
+///
+/// `fence` is the attempt that the change speaks for; `None` for callers and the engine itself.
+///
+/// # Errors
+/// [`Refusal`] when the change has no place here; nothing moves.
+pub fn decide(
+    row: &Row,
+    now: Timestamp,
+    change: &Change,
+    fence: Option<Fence>,
+) -> Result<Decision, Refusal> {
+    if fence.is_some_and(|fence| fence != row.fence) {
+        return Err(Refusal::Stale);
+    }
+    let ended = ending(row, change);
+    let retried = match &ended {
+        Some(Outcome::Failed(error)) if is_retried(row, error) => Some(error.clone()),
+        _ => None,
+    };
+    let on = if retried.is_some() { Event::Retry } else { event_of(change) };
+    let to = lifecycle::next(row.state, on)?;
+    let mut next = row.clone();
+    next.updated_at = now;
+    apply(&mut next, now, change, on, to);
+    if retried.is_some() {
+        begin_pause(&mut next, now);
+    }
+    let (outcome, late) = if to.is_terminal() && !row.state.is_terminal() {
+        close(&mut next, now, to, ended)
+    } else {
+        (None, None)
+    };
+    next.state = to;
+    let event = (to != row.state).then(|| note(&mut next, now, row.state, on, change));
+    Ok(Decision { row: next, event, outcome, retried, late })
+}
+
+/// Makes the first entry of a new task's history [STATE-6].
+#[must_use]
+pub fn received(row: &Row) -> TaskEvent {
+    TaskEvent {
+        seq: 1,
+        at: row.task.submitted_at,
+        attempt: 0,
+        fence: Fence::NONE,
+        from: None,
+        to: row.state,
+        cause: Cause::Received,
+        note: None,
+    }
+}
+
+const fn event_of(change: &Change) -> Event {
+    match change {
+        Change::Hold(_) => Event::Hold,
+        Change::Resume => Event::Resume,
+        Change::Lease { .. } => Event::Lease,
+        Change::Accept => Event::Accept,
+        Change::Start => Event::Start,
+        Change::Undeliver => Event::Undeliver,
+        Change::AskInput => Event::AskInput,
+        Change::GiveInput => Event::GiveInput,
+        Change::RequestCancel { .. } => Event::RequestCancel,
+        Change::CommitCancel => Event::CommitCancel,
+        Change::Finish(Outcome::Succeeded(_)) => Event::Succeed,
+        Change::Finish(Outcome::Failed(_)) => Event::Fail,
+        Change::Finish(Outcome::Cancelled) => Event::Cancel,
+        Change::Due(deadline) => deadline.event(),
+    }
+}
+
+/// The outcome that a change would end the task with, if it ends it.
+fn ending(row: &Row, change: &Change) -> Option<Outcome> {
+    match change {
+        Change::Finish(outcome) => Some(outcome.clone()),
+        Change::Due(deadline) => due(row, *deadline),
+        Change::Hold(_)
+        | Change::Resume
+        | Change::Lease { .. }
+        | Change::Accept
+        | Change::Start
+        | Change::Undeliver
+        | Change::AskInput
+        | Change::GiveInput
+        | Change::RequestCancel { .. }
+        | Change::CommitCancel => None,
+    }
+}
+
+/// The outcome of a deadline that passed.
+fn due(row: &Row, deadline: Deadline) -> Option<Outcome> {
+    let error = match deadline {
+        Deadline::Ready => {
+            let why = row.waiting.map_or("not ready", WaitReason::as_str);
+            Error::new(Kind::PeerNotReady, format!("the peer was not ready in time ({why})"))
+        }
+        Deadline::Ttl => {
+            Error::new(Kind::Expired, "its time in the queue was over before it could run")
+                .with_guarantee(Guarantee::NotExecuted)
+        }
+        Deadline::Accept => Error::new(Kind::AcceptTimeout, "nobody accepted it in time"),
+        Deadline::Run => Error::new(
+            Kind::RunTimeout,
+            format!("it ran longer than {}", span(row.task.limits.run.unwrap_or_default())),
+        ),
+        Deadline::Lease => {
+            Error::new(Kind::WorkerLost, "the worker was lost while the attempt ran")
+        }
+        Deadline::Input => {
+            Error::new(Kind::RunTimeout, "the input it asked for was not given in time")
+        }
+        Deadline::Grace => return Some(Outcome::Cancelled),
+        Deadline::Backoff | Deadline::Retention => return None,
+    };
+    Some(Outcome::Failed(error))
+}
+
+fn span(limit: Duration) -> String {
+    if limit.subsec_millis() == 0 {
+        format!("{} s", limit.as_secs())
+    } else {
+        format!("{} ms", limit.as_millis())
+    }
+}
+
+/// Whether a failed attempt is followed by another: not once a cancel was asked for.
+fn is_retried(row: &Row, error: &Error) -> bool {
+    row.cancel.is_none()
+        && lifecycle::next(row.state, Event::Retry).is_ok()
+        && row.task.retry.permits(error.kind, row.attempt, row.task.is_idempotent)
+}
+
+/// Moves the fields that a change is about.
+fn apply(row: &mut Row, now: Timestamp, change: &Change, on: Event, to: State) {
+    let task = Arc::clone(&row.task);
+    let limits = &task.limits;
+    let stays = to == row.state;
+    match change {
+        Change::Hold(reason) => {
+            row.waiting = Some(*reason);
+            if !stays {
+                row.deadlines.set(Deadline::Ready, Some(now + row.ready_left));
+            }
+        }
+        Change::Resume => resume(row, now),
+        Change::Lease { worker, fence } => {
+            row.attempt += 1;
+            row.fence = *fence;
+            row.has_reported = false;
+            row.worker = Some(worker.clone());
+            row.started_at = None;
+            row.heartbeat_at = Some(now);
+            row.deadlines.set(Deadline::Ttl, None);
+            row.deadlines.set(Deadline::Accept, Some(now + limits.accept));
+            row.deadlines.set(Deadline::Lease, Some(now + limits.lease));
+        }
+        Change::Accept => begin_run(row, now),
+        Change::Start => {
+            begin_run(row, now);
+            row.started_at = row.started_at.or(Some(now));
+        }
+        Change::Undeliver if !to.is_terminal() => {
+            row.attempt = row.attempt.saturating_sub(1);
+            row.worker = None;
+            drop_attempt(row);
+            row.deadlines.set(Deadline::Ttl, Some(now + limits.ttl));
+        }
+        Change::AskInput if !stays => {
+            row.deadlines.set(Deadline::Input, Some(now + limits.input));
+        }
+        Change::GiveInput => row.deadlines.set(Deadline::Input, None),
+        Change::RequestCancel { reason } => {
+            if row.cancel.is_none() {
+                row.cancel = Some(cancel::Request { at: now, reason: reason.clone() });
+            }
+            if row.task.supports_cancel && !stays && !to.is_terminal() {
+                let kill = now + limits.grace + KILL_MARGIN;
+                row.deadlines.set(Deadline::Grace, Some(kill));
+            }
+        }
+        Change::Due(Deadline::Backoff) => resume(row, now),
+        Change::Due(deadline) => row.deadlines.set(*deadline, None),
+        Change::Finish(_) => row.has_reported = true,
+        Change::Undeliver | Change::AskInput | Change::CommitCancel => {}
+    }
+    if on == Event::Lease || on == Event::Undeliver {
+        row.waiting = None;
+    }
+}
+
+/// Ends a wait: what was used of the ready limit is gone for good [STATE-5].
+fn resume(row: &mut Row, now: Timestamp) {
+    if let Some(ready) = row.deadlines.get(Deadline::Ready) {
+        row.ready_left = ready.since(now);
+    }
+    row.waiting = None;
+    row.deadlines.set(Deadline::Ready, None);
+    row.deadlines.set(Deadline::Backoff, None);
+    if row.deadlines.get(Deadline::Ttl).is_none() {
+        row.deadlines.set(Deadline::Ttl, Some(now + row.task.limits.ttl));
+    }
+}
+
+/// Starts the run deadline once [TIME-3].
+fn begin_run(row: &mut Row, now: Timestamp) {
+    row.deadlines.set(Deadline::Accept, None);
+    if row.deadlines.get(Deadline::Run).is_none() {
+        row.deadlines.set(Deadline::Run, row.task.limits.run.map(|limit| now + limit));
+    }
+}
+
+/// Disarms everything that belongs to an attempt.
+fn drop_attempt(row: &mut Row) {
+    row.deadlines.set(Deadline::Accept, None);
+    row.deadlines.set(Deadline::Run, None);
+    row.deadlines.set(Deadline::Lease, None);
+    row.deadlines.set(Deadline::Grace, None);
+    row.deadlines.set(Deadline::Input, None);
+}
+
+/// Lets the task wait for its next attempt.
+fn begin_pause(row: &mut Row, now: Timestamp) {
+    drop_attempt(row);
+    row.waiting = Some(WaitReason::RetryBackoff);
+    let pause = row.task.retry.pause(row.task.id, row.attempt);
+    row.deadlines.set(Deadline::Backoff, Some(now + pause));
+}
+
+/// Ends the task; returns the outcome that stands, and one that came too late to stand.
+fn close(
+    row: &mut Row,
+    now: Timestamp,
+    to: State,
+    ended: Option<Outcome>,
+) -> (Option<Outcome>, Option<Outcome>) {
+    row.deadlines = Armed::default();
+    let expiry = (to != State::Expired).then(|| now + row.task.limits.retention);
+    row.deadlines.set(Deadline::Retention, expiry);
+    row.waiting = None;
+    row.ended_at = Some(now);
+    let is_cancelled = to == State::Cancelled;
+    let (outcome, late) = match ended {
+        Some(ended) if is_cancelled && ended != Outcome::Cancelled => {
+            (Outcome::Cancelled, Some(ended))
+        }
+        ended => (ended.unwrap_or(Outcome::Cancelled), None),
+    };
+    row.failure = match &outcome {
+        Outcome::Failed(error) => Some(error.kind),
+        Outcome::Succeeded(_) | Outcome::Cancelled => None,
+    };
+    // A deadline that ends a cancelled task brings an error of its own; nobody produced it.
+    (Some(outcome), late.filter(|_| row.has_reported))
+}
+
+fn note(row: &mut Row, now: Timestamp, from: State, on: Event, change: &Change) -> TaskEvent {
+    row.n_events += 1;
+    TaskEvent {
+        seq: row.n_events,
+        at: now,
+        attempt: row.attempt,
+        fence: row.fence,
+        from: Some(from),
+        to: row.state,
+        cause: Cause::Moved(on),
+        note: match change {
+            Change::RequestCancel { reason } => reason.clone(),
+            Change::Hold(reason) => Some(reason.as_str().into()),
+            Change::Finish(Outcome::Failed(error)) => Some(error.kind.as_str().into()),
+            Change::Resume
+            | Change::Lease { .. }
+            | Change::Accept
+            | Change::Start
+            | Change::Undeliver
+            | Change::AskInput
+            | Change::GiveInput
+            | Change::CommitCancel
+            | Change::Finish(_)
+            | Change::Due(_) => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

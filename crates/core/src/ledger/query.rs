@@ -1,0 +1,102 @@
+//! Reading, without moving anything.
+
+use crate::ids::TaskId;
+use crate::lifecycle::State;
+use crate::scope::Scope;
+use crate::store::{Cursor, Filter, LaneView, Page};
+use crate::task::Row;
+
+use super::Ledger;
+
+impl Ledger {
+    /// Finds a task of a scope, tombstones included.
+    #[must_use]
+    pub fn find(&self, scope: &Scope, id: TaskId) -> Option<&Row> {
+        self.rows.find(id).filter(|row| row.task.scope == *scope)
+    }
+
+    /// Finds a task whoever owns it.
+    #[must_use]
+    pub fn get(&self, id: TaskId) -> Option<&Row> {
+        self.rows.find(id)
+    }
+
+    /// Returns how many tasks it holds, tombstones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Tells whether it holds no task.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns how many tasks run before a queued or waiting one of the same lane.
+    #[must_use]
+    pub fn position(&self, id: TaskId) -> Option<u32> {
+        let row = self.rows.find(id)?;
+        match row.state {
+            State::Queued | State::Waiting => {
+                self.lanes.get(&row.task.lane).map(|lane| lane.position(row))
+            }
+            State::Scheduled
+            | State::Running
+            | State::InputRequired
+            | State::CancelRequested
+            | State::Cancelling
+            | State::Succeeded
+            | State::Failed
+            | State::Cancelled
+            | State::TimedOut
+            | State::Expired => None,
+        }
+    }
+
+    /// Lists the tasks of a scope, newest first.
+    #[must_use]
+    pub fn list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Page<Row> {
+        let mut rows = self
+            .rows
+            .owned(scope, before.map_or(u64::MAX, |cursor| cursor.0))
+            .filter(|row| matches(filter, row));
+        let items: Vec<_> = rows.by_ref().take(limit as usize).cloned().collect();
+        Page { has_more: rows.next().is_some(), items }
+    }
+
+    /// Shows every lane.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<LaneView> {
+        self.lanes
+            .iter()
+            .map(|(name, lane)| LaneView {
+                lane: name.clone(),
+                config: lane.config.clone(),
+                queued: lane.n_queued(),
+                waiting: lane.n_waiting(),
+                slots: lane.slots().cloned().collect(),
+                held: lane.held,
+            })
+            .collect()
+    }
+}
+
+fn matches(filter: &Filter, row: &Row) -> bool {
+    let state = if filter.states.is_empty() {
+        row.state != State::Expired
+    } else {
+        filter.states.contains(&row.state)
+    };
+    state
+        && filter.tool.as_deref().is_none_or(|tool| tool == row.task.tool.as_str())
+        && filter.submitted_after.is_none_or(|after| row.task.submitted_at > after)
+        && (filter.tags_any.is_empty()
+            || filter.tags_any.iter().any(|tag| row.task.tags.contains(tag)))
+}

@@ -1,0 +1,103 @@
+//! The slab of rows and the two orders they are found by.
+
+use std::collections::BTreeMap;
+
+use crate::ids::TaskId;
+use crate::scope::Scope;
+use crate::task::Row;
+use crate::time::Timestamp;
+
+/// A place in the slab.
+pub(super) type Place = u32;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rows {
+    slab: Vec<Option<Cell>>,
+    free: Vec<Place>,
+    by_id: BTreeMap<TaskId, Place>,
+    by_owner: BTreeMap<Scope, BTreeMap<u64, Place>>,
+}
+
+/// A row, and the instant at which the timers look at it.
+#[derive(Clone, Debug)]
+struct Cell {
+    row: Row,
+    armed: Option<Timestamp>,
+}
+
+impl Rows {
+    pub(super) fn insert(&mut self, row: Row) -> Place {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slab.push(None);
+            Place::try_from(self.slab.len() - 1).unwrap_or(Place::MAX)
+        });
+        self.by_id.insert(row.id(), place);
+        self.by_owner.entry(row.task.scope.clone()).or_default().insert(row.seq, place);
+        if let Some(cell) = self.slab.get_mut(place as usize) {
+            *cell = Some(Cell { row, armed: None });
+        }
+        place
+    }
+
+    /// Puts a row in the place of another state of it, and returns that.
+    pub(super) fn replace(&mut self, place: Place, row: Row) -> Option<Row> {
+        Some(std::mem::replace(self.at_mut(place)?, row))
+    }
+
+    /// The instant at which the timers look at a row.
+    pub(super) fn armed(&self, place: Place) -> Option<Timestamp> {
+        self.slab.get(place as usize)?.as_ref()?.armed
+    }
+
+    pub(super) fn set_armed(&mut self, place: Place, at: Option<Timestamp>) {
+        if let Some(Some(cell)) = self.slab.get_mut(place as usize) {
+            cell.armed = at;
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: TaskId) -> Option<Row> {
+        let place = self.by_id.remove(&id)?;
+        let row = self.slab.get_mut(place as usize)?.take()?.row;
+        self.free.push(place);
+        if let Some(owned) = self.by_owner.get_mut(&row.task.scope) {
+            owned.remove(&row.seq);
+            if owned.is_empty() {
+                self.by_owner.remove(&row.task.scope);
+            }
+        }
+        Some(row)
+    }
+
+    pub(super) fn place(&self, id: TaskId) -> Option<Place> {
+        self.by_id.get(&id).copied()
+    }
+
+    pub(super) fn at(&self, place: Place) -> Option<&Row> {
+        self.slab.get(place as usize)?.as_ref().map(|cell| &cell.row)
+    }
+
+    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut Row> {
+        self.slab.get_mut(place as usize)?.as_mut().map(|cell| &mut cell.row)
+    }
+
+    pub(super) fn find(&self, id: TaskId) -> Option<&Row> {
+        self.at(self.place(id)?)
+    }
+
+    /// The rows of one owner below a `seq`, newest first.
+    pub(super) fn owned(&self, scope: &Scope, before: u64) -> impl Iterator<Item = &Row> {
+        self.by_owner
+            .get(scope)
+            .into_iter()
+            .flat_map(move |owned| owned.range(..before).rev())
+            .filter_map(|(_, place)| self.at(*place))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Place, &Row)> {
+        self.by_id.values().filter_map(|place| self.at(*place).map(|row| (*place, row)))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+}

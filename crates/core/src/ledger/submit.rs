@@ -1,0 +1,100 @@
+//! Admission: keys, caps, the first state.
+
+use std::sync::Arc;
+
+use crate::deadline::{Armed, Kind};
+use crate::decide;
+use crate::ids::Fence;
+use crate::lifecycle::State;
+use crate::store::Submitted;
+use crate::task::{Row, Task, WaitReason};
+use crate::time::Timestamp;
+
+use super::{Ledger, Record};
+
+impl Ledger {
+    pub(super) fn submit(
+        &mut self,
+        now: Timestamp,
+        (task, waiting): (Task, Option<WaitReason>),
+    ) -> Submitted {
+        if let Some(known) = self.known(&task) {
+            return known;
+        }
+        let Some(lane) = self.lanes.get(&task.lane) else { return Submitted::NoLane };
+        let (depth, has_room) = lane.depth();
+        if !has_room {
+            return Submitted::Full { depth, retry_after: lane.retry_after() };
+        }
+        let row = first_row(now, self.next_seq, task, waiting.or(lane.held));
+        self.next_seq += 1;
+        self.insert(row)
+    }
+
+    /// Finds the task that an idempotency key already stands for [IDEM-1].
+    fn known(&self, task: &Task) -> Option<Submitted> {
+        let key = task.key.clone()?;
+        let id = self.keys.get(&(task.scope.clone(), task.tool.clone(), key))?;
+        let row = self.rows.find(*id)?;
+        Some(if row.task.inputs_hash == task.inputs_hash {
+            Submitted::Existing(row.clone())
+        } else {
+            Submitted::Conflict(*id)
+        })
+    }
+
+    fn insert(&mut self, row: Row) -> Submitted {
+        self.remember_key(&row);
+        let place = self.rows.insert(row.clone());
+        let (mut position, mut delay) = (0, None);
+        if let Some(lane) = self.lanes.get_mut(&row.task.lane) {
+            lane.enter(&row, place);
+            position = lane.arrival_position(&row);
+            delay = lane.delay(position);
+        }
+        self.arm(place);
+        self.records.push(Record::Inserted { event: decide::received(&row), row: row.clone() });
+        Submitted::Inserted { row, position, delay }
+    }
+
+    pub(super) fn remember_key(&mut self, row: &Row) {
+        if let Some(key) = row.task.key.clone() {
+            self.keys.insert((row.task.scope.clone(), row.task.tool.clone(), key), row.id());
+        }
+    }
+
+    pub(super) fn forget_key(&mut self, row: &Row) {
+        if let Some(key) = row.task.key.clone() {
+            self.keys.remove(&(row.task.scope.clone(), row.task.tool.clone(), key));
+        }
+    }
+}
+
+fn first_row(now: Timestamp, seq: u64, mut task: Task, waiting: Option<WaitReason>) -> Row {
+    task.submitted_at = now;
+    let mut deadlines = Armed::default();
+    let ready_left = task.limits.ready;
+    if waiting.is_some() {
+        deadlines.set(Kind::Ready, Some(now + ready_left));
+    }
+    deadlines.set(Kind::Ttl, Some(now + task.limits.ttl));
+    Row {
+        task: Arc::new(task),
+        seq,
+        state: if waiting.is_some() { State::Waiting } else { State::Queued },
+        waiting,
+        ready_left,
+        attempt: 0,
+        fence: Fence::NONE,
+        worker: None,
+        n_events: 1,
+        has_reported: false,
+        cancel: None,
+        failure: None,
+        started_at: None,
+        updated_at: now,
+        heartbeat_at: None,
+        ended_at: None,
+        deadlines,
+    }
+}

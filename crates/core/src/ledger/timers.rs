@@ -1,0 +1,206 @@
+//! Deadlines: one heap, lazily extended.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use crate::deadline::Kind;
+use crate::decide::{self, Change};
+use crate::ids::TaskId;
+use crate::lifecycle::State;
+use crate::task::Row;
+use crate::time::Timestamp;
+
+use super::rows::{Place, Rows};
+use super::{Ledger, TOMBSTONE};
+
+/// When to look at which row. An entry counts only while its row is armed for that very instant, so
+/// that a deadline that moves later costs nothing until the earlier look.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(Timestamp, u64, Place)>>,
+    n_armed: usize,
+    /// Tombstones by the instant at which they may be forgotten.
+    tombstones: BTreeMap<(Timestamp, u64), TaskId>,
+}
+
+impl Timers {
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.heap.peek().filter(|_| self.n_armed > 0).map(|Reverse((at, _, _))| *at)
+    }
+
+    pub(super) fn bury(&mut self, row: &Row) {
+        self.tombstones.insert((row.updated_at + TOMBSTONE, row.seq), row.id());
+    }
+
+    pub(super) fn unbury(&mut self, row: &Row) {
+        self.tombstones.remove(&(row.updated_at + TOMBSTONE, row.seq));
+    }
+}
+
+impl Ledger {
+    /// Arms what a row says now.
+    pub(super) fn arm(&mut self, place: Place) {
+        let Some(row) = self.rows.at(place) else { return };
+        let slot = self.lanes.get(&row.task.lane).and_then(|lane| lane.slot(row.id()));
+        let next = row.deadlines.next().map(|(at, _)| at);
+        let at = match (next, slot.map(|slot| slot.lease)) {
+            (Some(row), Some(slot)) => Some(row.min(slot)),
+            (row, slot) => row.or(slot),
+        };
+        let (seq, armed) = (row.seq, self.rows.armed(place));
+        match at {
+            Some(at) if armed.is_none_or(|armed| at < armed) => {
+                self.timers.n_armed += usize::from(armed.is_none());
+                self.timers.heap.push(Reverse((at, seq, place)));
+                self.rows.set_armed(place, Some(at));
+            }
+            Some(_) => {}
+            None => self.disarm(place),
+        }
+        self.compact();
+    }
+
+    fn disarm(&mut self, place: Place) {
+        self.timers.n_armed -= usize::from(self.rows.armed(place).is_some());
+        self.rows.set_armed(place, None);
+    }
+
+    /// Whether an entry of the heap is the one that its row is armed for.
+    fn is_live(rows: &Rows, (at, seq, place): (Timestamp, u64, Place)) -> bool {
+        rows.armed(place) == Some(at) && rows.at(place).is_some_and(|row| row.seq == seq)
+    }
+
+    /// Drops dead entries once they are most of the heap.
+    fn compact(&mut self) {
+        if self.timers.heap.len() > 64 && self.timers.heap.len() / 4 > self.timers.n_armed {
+            let rows = &self.rows;
+            self.timers.heap.retain(|Reverse(entry)| Self::is_live(rows, *entry));
+        }
+    }
+
+    /// Takes the next row whose look is due.
+    fn pop(&mut self, now: Timestamp) -> Option<Place> {
+        while let Some(Reverse(entry)) = self.timers.heap.peek().copied() {
+            let is_live = Self::is_live(&self.rows, entry);
+            if is_live && entry.0 > now {
+                return None;
+            }
+            self.timers.heap.pop();
+            if is_live {
+                self.disarm(entry.2);
+                return Some(entry.2);
+            }
+        }
+        None
+    }
+
+    pub(super) fn fire(&mut self, now: Timestamp, limit: u32) -> u32 {
+        let mut n_moved = 0;
+        for _ in 0..limit {
+            let Some(place) = self.pop(now) else { break };
+            n_moved += u32::from(self.fire_one(now, place));
+            self.arm(place);
+        }
+        n_moved
+    }
+
+    fn fire_one(&mut self, now: Timestamp, place: Place) -> bool {
+        let mut moved = false;
+        while let Some((at, kind)) = self.rows.at(place).and_then(|row| row.deadlines.next()) {
+            if at > now {
+                break;
+            }
+            moved |= self.pass(now, place, kind);
+        }
+        self.lapse(now, place);
+        moved
+    }
+
+    /// Lets one deadline pass. A deadline that the state refuses is disarmed, so that it cannot spin.
+    fn pass(&mut self, now: Timestamp, place: Place, kind: Kind) -> bool {
+        let Some(row) = self.rows.at(place) else { return false };
+        match decide::decide(row, now, &Change::Due(kind), None) {
+            Ok(decision) => {
+                let moved = decision.event.is_some();
+                self.commit(now, place, decision);
+                moved
+            }
+            Err(_) => {
+                if let Some(row) = self.rows.at_mut(place) {
+                    row.deadlines.set(kind, None);
+                }
+                false
+            }
+        }
+    }
+
+    /// Frees a slot whose holder was not heard in time.
+    fn lapse(&mut self, now: Timestamp, place: Place) {
+        let Some(row) = self.rows.at(place) else { return };
+        let (id, lane) = (row.id(), row.task.lane.clone());
+        let slot = self.lanes.get(&lane).and_then(|lane| lane.slot(id));
+        if let Some(fence) = slot.filter(|slot| slot.lease <= now).map(|slot| slot.fence) {
+            self.release(id, fence);
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Timestamp, ids: &[TaskId]) -> u32 {
+        let mut n_moved = 0;
+        for id in ids {
+            if let Some(place) = self.rows.place(*id) {
+                n_moved += u32::from(self.pass(now, place, Kind::Retention));
+                self.arm(place);
+            }
+        }
+        n_moved
+    }
+
+    pub(super) fn sweep(&mut self, now: Timestamp, limit: u32) -> Vec<TaskId> {
+        let due = self.timers.tombstones.range(..(now, 0)).map(|(_, id)| *id);
+        let due = due.take(limit as usize).collect();
+        self.forget(due)
+    }
+
+    pub(super) fn forget(&mut self, ids: Vec<TaskId>) -> Vec<TaskId> {
+        let is_tombstone =
+            |id: &TaskId| self.rows.find(*id).is_some_and(|row| row.state == State::Expired);
+        let ids: Vec<_> = ids.into_iter().filter(is_tombstone).collect();
+        for id in &ids {
+            if let Some(place) = self.rows.place(*id) {
+                self.disarm(place);
+            }
+            if let Some(row) = self.rows.remove(*id) {
+                self.timers.unbury(&row);
+                self.records.push(super::Record::Forgotten(*id));
+            }
+        }
+        ids
+    }
+
+    /// Lets attempts that outlived a restart speak first [DUR-3, TIME-6].
+    pub(super) fn adopt(&mut self, now: Timestamp, grace: Duration) -> Vec<Row> {
+        let until = now + grace;
+        let leased: Vec<_> = self
+            .rows
+            .iter()
+            .filter(|(_, row)| row.state.is_leased())
+            .map(|(place, _)| place)
+            .collect();
+        for place in &leased {
+            let Some(row) = self.rows.at_mut(*place) else { continue };
+            row.deadlines.set(Kind::Lease, Some(until));
+            for kind in [Kind::Accept, Kind::Run, Kind::Grace, Kind::Input] {
+                if row.deadlines.get(kind).is_some_and(|at| at < until) {
+                    row.deadlines.set(kind, Some(until));
+                }
+            }
+            let (id, lane) = (row.id(), row.task.lane.clone());
+            if let Some(slot) = self.lanes.get_mut(&lane).and_then(|lane| lane.slot_mut(id)) {
+                slot.lease = until;
+            }
+            self.arm(*place);
+        }
+        leased.iter().filter_map(|place| self.rows.at(*place).cloned()).collect()
+    }
+}

@@ -1,0 +1,458 @@
+//! The boundary that keeps tasks: commands in, never transitions.
+//!
+//! A store applies [`decide`](crate::decide::decide) to committed rows and nothing else. It owns no
+//! waiter and spawns nothing: a [`ChangeSink`] tells the runtime what was committed.
+
+mod memory;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::content::Json;
+use crate::decide::{Change, Refusal};
+use crate::ids::{Fence, LaneId, TaskId};
+use crate::lane;
+use crate::lifecycle::State;
+use crate::progress::Progress;
+use crate::scope::Scope;
+use crate::slot::Slot;
+use crate::task::{Artifact, Metrics, Payload, Row, Task, WaitReason};
+use crate::time::Timestamp;
+
+pub use memory::{MemoryLimits, MemoryStore};
+
+/// A failure of the store: the contract's `storage_unavailable` [DUR-5].
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What failed, without paths or SQL.
+    pub message: Arc<str>,
+}
+
+impl Error {
+    /// Makes a failure from words.
+    pub fn new(message: impl Into<Arc<str>>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl From<Error> for crate::error::Error {
+    fn from(error: Error) -> Self {
+        Self::new(crate::error::Kind::StorageUnavailable, error.message)
+    }
+}
+
+/// What survives what [DUR-7].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing survives the process.
+    None,
+    /// Survives any crash of the process.
+    Process,
+    /// Survives a power loss.
+    Full,
+}
+
+/// What a store promises, and what it cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// What survives what.
+    pub durability: Durability,
+    /// Whether other processes use the same store.
+    pub shared: bool,
+    /// Whether the store's own clock decides.
+    pub own_clock: bool,
+    /// Whether a lane's caps hold exactly.
+    pub exact_caps: bool,
+    /// Whether the order within a priority is exact.
+    pub exact_fifo: bool,
+    /// Whether every task is kept for its whole retention, or dropped early when space runs out.
+    pub full_retention: bool,
+}
+
+/// Resolves once everything before it is committed.
+#[async_trait]
+pub trait Committed: Send + 'static {
+    /// Waits for the commit.
+    ///
+    /// # Errors
+    /// [`Error`] when the commit failed: nothing before it may be acknowledged.
+    async fn wait(self: Box<Self>) -> Result<(), Error>;
+}
+
+/// The proof that a write will be, or was, committed [DUR-1].
+pub enum Receipt {
+    /// It is.
+    Ready,
+    /// It will be.
+    Pending(Box<dyn Committed>),
+}
+
+impl Receipt {
+    /// Waits for the commit.
+    ///
+    /// # Errors
+    /// [`Error`] when the commit failed.
+    pub async fn committed(self) -> Result<(), Error> {
+        match self {
+            Self::Ready => Ok(()),
+            Self::Pending(commit) => commit.wait().await,
+        }
+    }
+}
+
+impl fmt::Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ready => "Ready",
+            Self::Pending(_) => "Pending",
+        })
+    }
+}
+
+/// A value that may leave the process once its receipt is committed.
+#[derive(Debug)]
+pub struct Posted<T> {
+    /// What was decided.
+    pub value: T,
+    /// When it may be told.
+    pub receipt: Receipt,
+}
+
+/// One task to accept.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    /// The part that never changes; `submitted_at` is replaced by the store's `now`.
+    pub task: Task,
+    /// What the tool is given.
+    pub inputs: Json,
+    /// Set when what the task needs is not ready: it starts `waiting`.
+    pub waiting: Option<WaitReason>,
+    /// Set when only the caller of an inline call would ever see it: the commit may lag [DUR-6].
+    pub is_inline: bool,
+}
+
+/// What became of a submit.
+#[derive(Clone, Debug)]
+pub enum Submitted {
+    /// It is a new task.
+    Inserted {
+        /// Where it stands.
+        row: Row,
+        /// How many tasks of its lane run before it.
+        position: u32,
+        /// The lane's estimate of the time until it starts [QUEUE-3].
+        delay: Option<Duration>,
+    },
+    /// The key and the inputs are those of this task [IDEM-1].
+    Existing(Row),
+    /// The key is this task's, the inputs are not.
+    Conflict(TaskId),
+    /// The lane is full [QUEUE-2].
+    Full {
+        /// How many tasks stand in it.
+        depth: u32,
+        /// When a place may be free.
+        retry_after: Duration,
+    },
+    /// No lane has this name.
+    NoLane,
+}
+
+/// A request for work.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The lanes to take from, in order; places are limited by each lane's concurrency.
+    pub lanes: Vec<LaneId>,
+    /// How many tasks at the most.
+    pub n: u32,
+}
+
+/// One leased attempt.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The task, already `scheduled`.
+    pub row: Row,
+    /// What the tool is given.
+    pub inputs: Json,
+}
+
+/// What goes with a change without being a transition.
+#[derive(Clone, Debug, Default)]
+pub struct Extra {
+    /// The last progress.
+    pub progress: Option<Progress>,
+    /// The last partial result.
+    pub partial: Option<Json>,
+    /// What the attempt left.
+    pub artifacts: Vec<Artifact>,
+    /// What the attempt used.
+    pub metrics: Option<Metrics>,
+}
+
+/// One event of one task.
+#[derive(Clone, Debug)]
+pub struct Post {
+    /// The task.
+    pub id: TaskId,
+    /// The owner that a caller's request must match [SCOPE-2]; `None` for the engine and executors.
+    pub scope: Option<Scope>,
+    /// The attempt that an executor speaks for; `None` for callers and the engine [LEASE-1].
+    pub fence: Option<Fence>,
+    /// What happened.
+    pub change: Change,
+    /// What goes with it.
+    pub extra: Option<Box<Extra>>,
+    /// Whether the executor is gone with it, so that its slot is free.
+    pub releases: bool,
+}
+
+impl Post {
+    /// Makes a post of an executor for its own attempt.
+    #[must_use]
+    pub const fn attempt(id: TaskId, fence: Fence, change: Change) -> Self {
+        Self { id, scope: None, fence: Some(fence), change, extra: None, releases: false }
+    }
+}
+
+/// What became of a post.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// The task moved.
+    Moved(Row),
+    /// It changed nothing [STATE-3].
+    Same(Row),
+    /// The task ended before; an outcome was kept as `late_result` [LEASE-7].
+    Late(Row),
+    /// The state refuses it.
+    Refused(Row, Refusal),
+    /// Another scope's, or never issued.
+    Absent,
+}
+
+/// A task as it is found [CALL-4].
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// It is readable.
+    Task(Row, Arc<Payload>),
+    /// Its retention is over; only the row is left.
+    Tombstone(Row),
+    /// The caller's scope has no such task.
+    Absent,
+}
+
+/// One beat of one attempt.
+#[derive(Clone, Debug)]
+pub struct Beat {
+    /// The task.
+    pub id: TaskId,
+    /// The attempt.
+    pub fence: Fence,
+    /// Its last progress.
+    pub progress: Option<Progress>,
+    /// Its last partial result.
+    pub partial: Option<Json>,
+}
+
+/// What a heartbeat is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directive {
+    /// Go on.
+    Continue,
+    /// A cancel was asked for.
+    Cancel,
+    /// The attempt is no longer the task's: stop.
+    Lost,
+}
+
+/// Which rows a list shows.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only these states; all when empty.
+    pub states: Vec<State>,
+    /// Only this tool.
+    pub tool: Option<Arc<str>>,
+    /// Only rows with at least one of these tags; all when empty.
+    pub tags_any: Vec<Arc<str>>,
+    /// Only rows submitted after this instant.
+    pub submitted_after: Option<Timestamp>,
+}
+
+/// A place in a list: everything at or above this `seq` was already given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor(pub u64);
+
+/// Part of a list.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Whether more follow.
+    pub has_more: bool,
+}
+
+/// One place of a lane as `status` shows it [QUEUE-7].
+#[derive(Clone, Debug)]
+pub struct LaneView {
+    /// The lane.
+    pub lane: LaneId,
+    /// What it may do.
+    pub config: lane::Config,
+    /// How many tasks stand in the queue.
+    pub queued: u32,
+    /// How many wait for what they need.
+    pub waiting: u32,
+    /// The places that are taken.
+    pub slots: Vec<Slot>,
+    /// Set while the lane is held.
+    pub held: Option<WaitReason>,
+}
+
+/// Told of every committed row.
+pub trait ChangeSink: Send + Sync {
+    /// Takes the rows in the order of their commits. Called under no lock of the store that a read
+    /// would need; must not block.
+    fn changed(&self, rows: &[Row]);
+}
+
+/// A sink that is told in vain.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSink;
+
+impl ChangeSink for NoSink {
+    fn changed(&self, _rows: &[Row]) {}
+}
+
+/// Keeps tasks. Every call is one transaction; reads show committed rows only.
+///
+/// # Cancel safety
+/// Dropping a call's future before it is ready leaves the command either wholly applied or not at
+/// all; callers that mutate run to the end.
+#[async_trait]
+pub trait TaskStore: Send + Sync + 'static {
+    /// Returns what the store promises.
+    fn traits(&self) -> Traits;
+
+    /// Takes the store over: commits a new epoch and returns the rows whose attempts may still run.
+    ///
+    /// Each of them has its lease extended to `now + adopt`. A second call is refused.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be used.
+    async fn open(
+        &self,
+        now: Timestamp,
+        lanes: Vec<(LaneId, lane::Config)>,
+        adopt: Duration,
+        sink: Arc<dyn ChangeSink>,
+    ) -> Result<Vec<Claimed>, Error>;
+
+    /// Adds a lane, or changes what it may do.
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be used.
+    async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error>;
+
+    /// Accepts tasks, and leases work in the same transaction [DUR-6].
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was accepted.
+    async fn submit(
+        &self,
+        now: Timestamp,
+        batch: Vec<Submit>,
+        then: Option<Claim>,
+    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error>;
+
+    /// Leases work.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was leased.
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error>;
+
+    /// Applies events, and leases work in the same transaction.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was applied.
+    async fn post(
+        &self,
+        now: Timestamp,
+        batch: Vec<Post>,
+        then: Option<Claim>,
+    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error>;
+
+    /// Renews leases and keeps progress; answers in the order of `beats`.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was renewed.
+    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error>;
+
+    /// Frees the slots of attempts whose executor is gone, whatever their tasks' states [QUEUE-6].
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was freed.
+    async fn release(
+        &self,
+        now: Timestamp,
+        slots: Vec<(TaskId, Fence)>,
+    ) -> Result<Posted<()>, Error>;
+
+    /// Holds a lane while its peer is not ready, or lets it go on; returns how many tasks moved [QUEUE-5].
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was held.
+    async fn hold(
+        &self,
+        now: Timestamp,
+        lane: LaneId,
+        hold: Option<WaitReason>,
+    ) -> Result<Posted<u32>, Error>;
+
+    /// Fires deadlines that passed, up to `limit`, and returns the next one.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was fired.
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error>;
+
+    /// Finds one task of a scope.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error>;
+
+    /// Returns how many tasks run before a queued one.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn position(&self, id: TaskId) -> Result<Option<u32>, Error>;
+
+    /// Lists the tasks of a scope, newest first. Tombstones are not listed.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page<Row>, Error>;
+
+    /// Shows the lanes, their queues and the places that are taken.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn lanes(&self) -> Result<Vec<LaneView>, Error>;
+
+    /// Forgets what nobody can read any more, up to `limit`; returns the tasks whose files may go [SWEEP-1].
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was swept.
+    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error>;
+
+    /// Returns a receipt for everything before it.
+    fn barrier(&self) -> Receipt;
+}

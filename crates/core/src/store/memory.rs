@@ -1,0 +1,345 @@
+//! The store that keeps everything in this process: a mutex over the ledger, and a shelf of payloads.
+
+mod shelf;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Filter, Found,
+    LaneView, NoSink, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits, Verdict,
+};
+use crate::ids::{Fence, LaneId, TaskId};
+use crate::lane;
+use crate::ledger::{Command, Ledger, Reply};
+use crate::lifecycle::State;
+use crate::scope::Scope;
+use crate::task::{Row, WaitReason};
+use crate::time::Timestamp;
+
+use shelf::Shelf;
+
+/// How much of what has ended a [`MemoryStore`] keeps; beyond it the oldest expire early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Ended tasks that stay readable.
+    pub settled: usize,
+    /// Bytes of inputs and results of ended tasks that stay readable.
+    pub settled_bytes: usize,
+    /// Tombstones of expired tasks.
+    pub tombstones: usize,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self { settled: 100_000, settled_bytes: 256 << 20, tombstones: 100_000 }
+    }
+}
+
+/// Keeps tasks in memory: nothing survives the process, and what has ended is bounded.
+#[derive(Debug)]
+pub struct MemoryStore {
+    inner: Mutex<Inner>,
+    sink: Mutex<Arc<dyn ChangeSink>>,
+}
+
+impl std::fmt::Debug for dyn ChangeSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ChangeSink")
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    ledger: Ledger,
+    shelf: Shelf,
+    limits: MemoryLimits,
+    is_open: bool,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new(MemoryLimits::default())
+    }
+}
+
+impl MemoryStore {
+    /// Makes an empty store.
+    #[must_use]
+    pub fn new(limits: MemoryLimits) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                ledger: Ledger::new(1),
+                shelf: Shelf::default(),
+                limits,
+                is_open: false,
+            }),
+            sink: Mutex::new(Arc::new(NoSink)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sink(&self) -> Arc<dyn ChangeSink> {
+        Arc::clone(&self.sink.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Runs one transaction and tells the sink what it changed, after the lock is free.
+    fn transact<T>(&self, work: impl FnOnce(&mut Inner, &mut Vec<Row>) -> T) -> T {
+        let mut changed = Vec::with_capacity(4);
+        let value = work(&mut self.lock(), &mut changed);
+        if !changed.is_empty() {
+            self.sink().changed(&changed);
+        }
+        value
+    }
+}
+
+impl Inner {
+    fn apply(&mut self, now: Timestamp, command: Command, changed: &mut Vec<Row>) -> Reply {
+        let reply = self.ledger.run(now, command);
+        for record in self.ledger.drain_records() {
+            self.shelf.keep(record, changed);
+        }
+        reply
+    }
+
+    /// Expires the oldest ended tasks, and forgets the oldest tombstones, that are over the limits.
+    fn trim(&mut self, now: Timestamp, changed: &mut Vec<Row>) {
+        while let Some(id) = self.shelf.next_to_expire(self.limits) {
+            self.apply(now, Command::Expire(vec![id]), changed);
+        }
+        while let Some(id) = self.shelf.next_to_forget(self.limits) {
+            self.apply(now, Command::Forget(vec![id]), changed);
+        }
+    }
+
+    fn claim(
+        &mut self,
+        now: Timestamp,
+        claim: Option<Claim>,
+        changed: &mut Vec<Row>,
+    ) -> Vec<Claimed> {
+        let Some(claim) = claim else { return Vec::new() };
+        let Reply::Rows(rows) = self.apply(now, Command::Claim(claim), changed) else {
+            return Vec::new();
+        };
+        self.with_inputs(rows)
+    }
+
+    fn with_inputs(&self, rows: Vec<Row>) -> Vec<Claimed> {
+        rows.into_iter().map(|row| Claimed { inputs: self.shelf.inputs(row.id()), row }).collect()
+    }
+
+    fn submit(
+        &mut self,
+        now: Timestamp,
+        batch: Vec<Submit>,
+        changed: &mut Vec<Row>,
+    ) -> Vec<Submitted> {
+        let mut all_inputs = Vec::with_capacity(batch.len());
+        let mut tasks = Vec::with_capacity(batch.len());
+        for submit in batch {
+            all_inputs.push(submit.inputs);
+            tasks.push((submit.task, submit.waiting));
+        }
+        let reply = self.apply(now, Command::Submit(tasks), changed);
+        let Reply::Submitted(submitted) = reply else { return Vec::new() };
+        for (one, inputs) in submitted.iter().zip(all_inputs) {
+            if let Submitted::Inserted { row, .. } = one {
+                self.shelf.give(row.id(), inputs);
+            }
+        }
+        submitted
+    }
+
+    fn post(&mut self, now: Timestamp, batch: Vec<Post>, changed: &mut Vec<Row>) -> Vec<Verdict> {
+        let mut batch = batch;
+        for post in &mut batch {
+            if let Some(extra) = post.extra.take() {
+                let row = self.ledger.get(post.id);
+                let is_current = row.is_some_and(|row| post.fence.is_none_or(|f| f == row.fence));
+                if is_current {
+                    self.shelf.keep_extra(post.id, *extra);
+                }
+            }
+        }
+        match self.apply(now, Command::Post(batch), changed) {
+            Reply::Verdicts(verdicts) => verdicts,
+            Reply::Done
+            | Reply::Submitted(_)
+            | Reply::Rows(_)
+            | Reply::Directives(_)
+            | Reply::Moved(_)
+            | Reply::Forgotten(_) => Vec::new(),
+        }
+    }
+}
+
+const fn ready<T>(value: T) -> Posted<T> {
+    Posted { value, receipt: Receipt::Ready }
+}
+
+#[async_trait]
+impl TaskStore for MemoryStore {
+    fn traits(&self) -> Traits {
+        Traits {
+            durability: Durability::None,
+            shared: false,
+            own_clock: false,
+            exact_caps: true,
+            exact_fifo: true,
+            full_retention: false,
+        }
+    }
+
+    async fn open(
+        &self,
+        now: Timestamp,
+        lanes: Vec<(LaneId, lane::Config)>,
+        adopt: Duration,
+        sink: Arc<dyn ChangeSink>,
+    ) -> Result<Vec<Claimed>, Error> {
+        let mut inner = self.lock();
+        if std::mem::replace(&mut inner.is_open, true) {
+            return Err(Error::new("the store is open already"));
+        }
+        *self.sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+        inner.ledger.begin_epoch();
+        let mut changed = Vec::new();
+        for (lane, config) in lanes {
+            inner.apply(now, Command::SetLane(lane, config), &mut changed);
+        }
+        let reply = inner.apply(now, Command::Adopt(adopt), &mut changed);
+        let Reply::Rows(rows) = reply else { return Ok(Vec::new()) };
+        Ok(inner.with_inputs(rows))
+    }
+
+    async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
+        self.transact(|inner, changed| {
+            inner.apply(Timestamp::MIN, Command::SetLane(lane, config), changed);
+        });
+        Ok(())
+    }
+
+    async fn submit(
+        &self,
+        now: Timestamp,
+        batch: Vec<Submit>,
+        then: Option<Claim>,
+    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+        Ok(ready(self.transact(|inner, changed| {
+            let submitted = inner.submit(now, batch, changed);
+            (submitted, inner.claim(now, then, changed))
+        })))
+    }
+
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error> {
+        Ok(ready(self.transact(|inner, changed| inner.claim(now, Some(claim), changed))))
+    }
+
+    async fn post(
+        &self,
+        now: Timestamp,
+        batch: Vec<Post>,
+        then: Option<Claim>,
+    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
+        Ok(ready(self.transact(|inner, changed| {
+            let verdicts = inner.post(now, batch, changed);
+            let claimed = inner.claim(now, then, changed);
+            inner.trim(now, changed);
+            (verdicts, claimed)
+        })))
+    }
+
+    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
+        Ok(self.transact(|inner, changed| {
+            for beat in &beats {
+                if inner.ledger.get(beat.id).is_some_and(|row| row.fence == beat.fence) {
+                    inner.shelf.keep_beat(beat);
+                }
+            }
+            match inner.apply(now, Command::Heartbeat(beats), changed) {
+                Reply::Directives(directives) => directives,
+                Reply::Done
+                | Reply::Submitted(_)
+                | Reply::Rows(_)
+                | Reply::Verdicts(_)
+                | Reply::Moved(_)
+                | Reply::Forgotten(_) => Vec::new(),
+            }
+        }))
+    }
+
+    async fn release(
+        &self,
+        now: Timestamp,
+        slots: Vec<(TaskId, Fence)>,
+    ) -> Result<Posted<()>, Error> {
+        self.transact(|inner, changed| inner.apply(now, Command::Release(slots), changed));
+        Ok(ready(()))
+    }
+
+    async fn hold(
+        &self,
+        now: Timestamp,
+        lane: LaneId,
+        hold: Option<WaitReason>,
+    ) -> Result<Posted<u32>, Error> {
+        let reply =
+            self.transact(|inner, changed| inner.apply(now, Command::Hold(lane, hold), changed));
+        Ok(ready(if let Reply::Moved(n) = reply { n } else { 0 }))
+    }
+
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
+        Ok(ready(self.transact(|inner, changed| {
+            inner.apply(now, Command::Fire { limit }, changed);
+            inner.trim(now, changed);
+            inner.ledger.next_deadline()
+        })))
+    }
+
+    async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
+        let inner = self.lock();
+        let Some(row) = inner.ledger.find(scope, id) else { return Ok(Found::Absent) };
+        Ok(match inner.shelf.payload(id) {
+            Some(payload) if row.state != State::Expired => Found::Task(row.clone(), payload),
+            _ => Found::Tombstone(row.clone()),
+        })
+    }
+
+    async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
+        Ok(self.lock().ledger.position(id))
+    }
+
+    async fn list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page<Row>, Error> {
+        Ok(self.lock().ledger.list(scope, filter, before, limit))
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
+        Ok(self.lock().ledger.lanes())
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
+        let reply =
+            self.transact(|inner, changed| inner.apply(now, Command::Sweep { limit }, changed));
+        Ok(if let Reply::Forgotten(ids) = reply { ids } else { Vec::new() })
+    }
+
+    fn barrier(&self) -> Receipt {
+        Receipt::Ready
+    }
+}
+
+#[cfg(test)]
+mod tests;

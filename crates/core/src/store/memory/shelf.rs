@@ -1,0 +1,241 @@
+//! What belongs to a task beside its row.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::content::Json;
+use crate::error::Error;
+use crate::ids::TaskId;
+use crate::ledger::Record;
+use crate::lifecycle::State;
+use crate::store::memory::MemoryLimits;
+use crate::store::{Beat, Extra};
+use crate::task::{Attempt, Metrics, Outcome, Payload, Row, TaskEvent};
+
+/// Attempts that stay listed; older ones of a task that is retried for ever are dropped.
+const MAX_ATTEMPTS: usize = 100;
+
+/// The payloads, and the order in which they may go.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    items: BTreeMap<TaskId, Item>,
+    /// Ended tasks, the oldest first; some may have expired since.
+    settled: VecDeque<TaskId>,
+    n_settled: usize,
+    settled_bytes: usize,
+    /// Expired tasks, the oldest first; some may be forgotten since.
+    tombstones: VecDeque<TaskId>,
+    n_tombstones: usize,
+}
+
+#[derive(Debug)]
+struct Item {
+    payload: Arc<Payload>,
+    metrics: Option<Metrics>,
+    /// What an ended task counts for; `None` while it is live.
+    settled: Option<usize>,
+}
+
+impl Shelf {
+    /// Puts one record away.
+    pub(super) fn keep(&mut self, record: Record, changed: &mut Vec<Row>) {
+        match record {
+            Record::Inserted { row, event } => {
+                self.insert(row.id(), event);
+                changed.push(row);
+            }
+            Record::Moved { row, event, outcome, retried, late } => {
+                let has_ended = outcome.is_some();
+                self.moved(&row, event, outcome, retried);
+                if let Some(late) = late {
+                    self.late(row.id(), None, late);
+                }
+                if row.state == State::Expired {
+                    self.bury(row.id());
+                } else if has_ended {
+                    self.settle(row.id());
+                }
+                changed.push(row);
+            }
+            Record::Late { row, event, outcome } => {
+                self.late(row.id(), Some(event), outcome);
+                changed.push(row);
+            }
+            Record::Forgotten(_) => self.n_tombstones = self.n_tombstones.saturating_sub(1),
+            Record::Taken(_) | Record::Freed { .. } => {}
+        }
+    }
+
+    /// The oldest ended task while there are more of them, or more bytes, than the limits allow. The
+    /// newest always stays.
+    pub(super) fn next_to_expire(&mut self, limits: MemoryLimits) -> Option<TaskId> {
+        let is_over = |shelf: &Self| {
+            shelf.n_settled > limits.settled
+                || (shelf.settled_bytes > limits.settled_bytes && shelf.n_settled > 1)
+        };
+        while is_over(self) {
+            let id = self.settled.pop_front()?;
+            if self.items.contains_key(&id) {
+                return Some(id);
+            }
+        }
+        // What has expired since by itself goes from the front of the order, too.
+        while self.settled.front().is_some_and(|id| !self.items.contains_key(id)) {
+            self.settled.pop_front();
+        }
+        None
+    }
+
+    /// The oldest tombstone while there are more of them than the limits allow.
+    pub(super) fn next_to_forget(&mut self, limits: MemoryLimits) -> Option<TaskId> {
+        while self.tombstones.len() > self.n_tombstones {
+            self.tombstones.pop_front();
+        }
+        (self.n_tombstones > limits.tombstones).then(|| self.tombstones.pop_front()).flatten()
+    }
+
+    fn settle(&mut self, id: TaskId) {
+        let size = self.size(id);
+        if let Some(item) = self.items.get_mut(&id) {
+            item.settled = Some(size);
+            self.n_settled += 1;
+            self.settled_bytes += size;
+            self.settled.push_back(id);
+        }
+    }
+
+    fn bury(&mut self, id: TaskId) {
+        if let Some(size) = self.items.remove(&id).and_then(|item| item.settled) {
+            self.n_settled -= 1;
+            self.settled_bytes -= size;
+        }
+        self.tombstones.push_back(id);
+        self.n_tombstones += 1;
+    }
+
+    fn insert(&mut self, id: TaskId, event: TaskEvent) {
+        let mut events = Vec::with_capacity(4);
+        events.push(event);
+        let payload = Payload {
+            inputs: Json::null(),
+            outcome: None,
+            late: None,
+            progress: None,
+            partial: None,
+            artifacts: Vec::new(),
+            attempts: Vec::new(),
+            events,
+        };
+        self.items.insert(id, Item { payload: Arc::new(payload), metrics: None, settled: None });
+    }
+
+    pub(super) fn give(&mut self, id: TaskId, inputs: Json) {
+        self.edit(id, |payload| payload.inputs = inputs);
+    }
+
+    fn moved(
+        &mut self,
+        row: &Row,
+        event: Option<TaskEvent>,
+        outcome: Option<Outcome>,
+        retried: Option<Error>,
+    ) {
+        let has_ended = outcome.is_some() || retried.is_some();
+        let attempt = (has_ended && row.attempt > 0)
+            .then(|| self.end_attempt(row, outcome.as_ref(), retried));
+        self.edit(row.id(), |payload| {
+            payload.events.extend(event);
+            if let Some(attempt) = attempt {
+                if payload.attempts.len() >= MAX_ATTEMPTS {
+                    payload.attempts.remove(0);
+                }
+                payload.attempts.reserve_exact(1);
+                payload.attempts.push(attempt);
+            }
+            if outcome.is_some() {
+                payload.outcome = outcome;
+            }
+        });
+    }
+
+    fn end_attempt(
+        &mut self,
+        row: &Row,
+        outcome: Option<&Outcome>,
+        retried: Option<Error>,
+    ) -> Attempt {
+        let metrics = self.items.get_mut(&row.id()).and_then(|item| item.metrics.take());
+        let ended = if retried.is_some() { "retried" } else { row.state.as_str() };
+        let error = retried.or_else(|| match outcome {
+            Some(Outcome::Failed(error)) => Some(error.clone()),
+            Some(Outcome::Succeeded(_) | Outcome::Cancelled) | None => None,
+        });
+        Attempt {
+            attempt: row.attempt,
+            fence: row.fence,
+            worker_id: row.worker.clone(),
+            started_at: row.started_at,
+            ended_at: row.updated_at,
+            ended,
+            error,
+            metrics,
+        }
+    }
+
+    fn late(&mut self, id: TaskId, event: Option<TaskEvent>, outcome: Outcome) {
+        self.edit(id, |payload| {
+            payload.events.extend(event);
+            payload.late.get_or_insert(outcome);
+        });
+    }
+
+    pub(super) fn keep_extra(&mut self, id: TaskId, extra: Extra) {
+        if let Some(item) = self.items.get_mut(&id) {
+            item.metrics = extra.metrics.or(item.metrics);
+        }
+        self.edit(id, |payload| {
+            payload.progress = extra.progress.or(payload.progress.take());
+            payload.partial = extra.partial.or(payload.partial.take());
+            payload.artifacts.extend(extra.artifacts);
+        });
+    }
+
+    pub(super) fn keep_beat(&mut self, beat: &Beat) {
+        self.edit(beat.id, |payload| {
+            if beat.progress.is_some() {
+                payload.progress.clone_from(&beat.progress);
+            }
+            if beat.partial.is_some() {
+                payload.partial.clone_from(&beat.partial);
+            }
+        });
+    }
+
+    pub(super) fn inputs(&self, id: TaskId) -> Json {
+        self.items.get(&id).map_or_else(Json::null, |item| item.payload.inputs.clone())
+    }
+
+    pub(super) fn payload(&self, id: TaskId) -> Option<Arc<Payload>> {
+        self.items.get(&id).map(|item| Arc::clone(&item.payload))
+    }
+
+    /// Returns about how many bytes a task's content takes.
+    fn size(&self, id: TaskId) -> usize {
+        self.items.get(&id).map_or(0, |item| {
+            let outcome = match &item.payload.outcome {
+                Some(Outcome::Succeeded(parts)) => {
+                    parts.iter().map(crate::content::Content::size).sum()
+                }
+                Some(Outcome::Failed(error)) => error.message.len(),
+                Some(Outcome::Cancelled) | None => 0,
+            };
+            outcome + item.payload.inputs.get().len()
+        })
+    }
+
+    fn edit(&mut self, id: TaskId, work: impl FnOnce(&mut Payload)) {
+        if let Some(item) = self.items.get_mut(&id) {
+            work(Arc::make_mut(&mut item.payload));
+        }
+    }
+}

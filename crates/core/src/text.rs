@@ -1,0 +1,74 @@
+//! Text from outside, made safe to show [SEC-10].
+
+use std::borrow::Cow;
+
+/// Escapes what a terminal or a reader would act on: control characters but tab, C1 controls, bidi
+/// marks and invisible separators, each as `\u{…}`.
+///
+/// A line feed is kept when `keeps_lines` is asked for by [`escape_lines`].
+#[must_use]
+pub fn escape(text: &str) -> Cow<'_, str> {
+    escape_but(text, |c| c == '\t')
+}
+
+/// Escapes like [`escape`] but keeps line ends.
+#[must_use]
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
+    escape_but(text, |c| c == '\t' || c == '\n')
+}
+
+fn escape_but(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(|c| acts(c) && !keep(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if acts(c) && !keep(c) {
+            safe.extend(c.escape_unicode());
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Tells whether a character does something instead of showing something.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Cuts a text to at most `max` bytes at a character border.
+#[must_use]
+pub fn clip(text: &str, max: usize) -> &str {
+    text.get(..text.floor_char_boundary(max)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_terminals_and_bidi_marks_become_visible() {
+        let hostile = "a\u{1b}[2J\u{7}b \u{9b}31m \u{202e}evil\u{202c} zero\u{200b}width tab\t";
+        let safe = escape(hostile);
+        assert!(!safe.chars().any(|c| acts(c) && c != '\t'), "{safe}");
+        assert!(safe.contains("a\\u{1b}[2J") && safe.ends_with("tab\t"), "{safe}");
+    }
+
+    #[test]
+    fn plain_text_is_not_copied() {
+        assert!(matches!(escape("Ωm 日本語 e\u{301} 👩\u{200d}👩"), Cow::Borrowed(_)));
+        assert_eq!(escape_lines("a\nb"), "a\nb");
+        assert_eq!(escape("a\nb"), "a\\u{a}b");
+    }
+
+    #[test]
+    fn a_cut_never_falls_inside_a_character() {
+        assert_eq!(clip("aé", 2), "a");
+        assert_eq!(clip("aé", 9), "aé");
+    }
+}

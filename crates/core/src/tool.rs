@@ -1,0 +1,106 @@
+//! What the engine must know of a tool, without any MCP type.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cancel::{OnDisconnect, OnExit};
+use crate::content::Json;
+use crate::ids::{LaneId, ToolName};
+use crate::retry;
+
+/// Whether callers usually see the end of a call or its handle (seed 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExecutionMode {
+    /// Short: the caller waits for the end.
+    Sync,
+    /// Long: the caller gets a handle.
+    Job,
+}
+
+/// Whether a tool runs in a lane or is answered beside all lanes [QUEUE-4].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// It never enters a lane.
+    Control,
+    /// It takes its turn in a lane.
+    Lane,
+}
+
+/// What a client may assume of a tool, in MCP's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may destroy something.
+    pub destructive: bool,
+    /// Calling it twice is the same as calling it once.
+    pub idempotent: bool,
+    /// It reaches beyond this machine.
+    pub open_world: bool,
+}
+
+/// A tool as the engine sees it. Cloning shares the texts.
+#[derive(Clone, Debug)]
+pub struct ToolSpec {
+    /// The name callers use.
+    pub name: ToolName,
+    /// A title for people.
+    pub title: Arc<str>,
+    /// What it does, in under 400 characters.
+    pub description: Arc<str>,
+    /// The JSON Schema of its inputs, an object schema.
+    pub input_schema: Json,
+    /// What a client may assume.
+    pub hints: Hints,
+    /// Whether it is short or long.
+    pub mode: ExecutionMode,
+    /// Whether it runs in a lane.
+    pub class: Class,
+    /// The lane it runs in unless the caller names another.
+    pub lane: LaneId,
+    /// How long a direct call waits by default [CALL-2].
+    pub wait: Duration,
+    /// How long an attempt may run [TIME-3]; `None` is without limit.
+    pub run_limit: Option<Duration>,
+    /// The longest run a caller may ask for.
+    pub max_run: Option<Duration>,
+    /// Whether an attempt can be told to stop [CANCEL-2].
+    pub supports_cancel: bool,
+    /// Whether a lost attempt may be run again [LEASE-3].
+    pub is_idempotent: bool,
+    /// What becomes of it when its caller goes away [CANCEL-7].
+    pub on_disconnect: OnDisconnect,
+    /// What becomes of it when the server goes away [CANCEL-8].
+    pub on_exit: OnExit,
+    /// When a failed attempt is followed by another.
+    pub retry: retry::Policy,
+    /// JSON Pointers of inputs that are redacted everywhere.
+    pub sensitive: Arc<[String]>,
+}
+
+impl ToolSpec {
+    /// Makes a tool with the contract's defaults: a lane tool that can be cancelled and runs once.
+    #[must_use]
+    pub fn new(name: impl Into<ToolName>, description: &str, input_schema: Json) -> Self {
+        let name = name.into();
+        Self {
+            title: name.as_str().into(),
+            name,
+            description: description.into(),
+            input_schema,
+            hints: Hints::default(),
+            mode: ExecutionMode::Job,
+            class: Class::Lane,
+            lane: LaneId::from("cpu_standard"),
+            wait: Duration::from_secs(10),
+            run_limit: Some(Duration::from_secs(600)),
+            max_run: None,
+            supports_cancel: true,
+            is_idempotent: false,
+            on_disconnect: OnDisconnect::Detach,
+            on_exit: OnExit::Detach,
+            retry: retry::Policy::default(),
+            sensitive: Arc::from([]),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What the tests drive: a ledger, or a ledger with a planted fault, and the disk its records make.
+
+use std::collections::BTreeMap;
+
+use raincheck_core::ids::{Fence, TaskId};
+use raincheck_core::ledger::{Applied, Command, Ledger, Record, Snapshot};
+use raincheck_core::slot::Slot;
+use raincheck_core::task::{Outcome, Row};
+use raincheck_core::time::Timestamp;
+
+/// A ledger as its callers see it.
+pub(crate) trait Machine {
+    fn new(ledger: Ledger) -> Self;
+    fn ledger(&self) -> &Ledger;
+    fn apply(&mut self, now: Timestamp, command: Command) -> Applied;
+    fn restarted(disk: &Disk) -> Self
+    where
+        Self: Sized,
+    {
+        let mut ledger = Ledger::restore(disk.snapshot());
+        ledger.begin_epoch();
+        Self::new(ledger)
+    }
+}
+
+impl Machine for Ledger {
+    fn new(ledger: Ledger) -> Self {
+        ledger
+    }
+
+    fn ledger(&self) -> &Ledger {
+        self
+    }
+
+    fn apply(&mut self, now: Timestamp, command: Command) -> Applied {
+        Self::apply(self, now, command)
+    }
+}
+
+/// What a durable store would hold: the records, applied in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    shape: Snapshot,
+    rows: BTreeMap<u64, Row>,
+    slots: BTreeMap<(TaskId, Fence), Slot>,
+    ends: BTreeMap<TaskId, u32>,
+}
+
+impl Disk {
+    pub(crate) fn of(ledger: &Ledger) -> Self {
+        Self {
+            shape: ledger.snapshot(),
+            rows: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            ends: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps records and checks that each follows the one before.
+    pub(crate) fn keep(&mut self, records: &[Record]) -> Result<(), String> {
+        for record in records {
+            self.keep_one(record)?;
+        }
+        Ok(())
+    }
+
+    fn keep_one(&mut self, record: &Record) -> Result<(), String> {
+        match record {
+            Record::Inserted { row, event } => {
+                self.shape.next_seq = self.shape.next_seq.max(row.seq + 1);
+                if event.from.is_some() || event.to != row.state {
+                    return Err(format!("{event:?} does not begin a history"));
+                }
+                self.rows.insert(row.seq, row.clone());
+            }
+            Record::Moved { row, event, outcome, .. } => {
+                let before = self.rows.get(&row.seq).ok_or("a task moved before it was there")?;
+                if let Some(event) = event {
+                    let chains = event.from == Some(before.state)
+                        && event.seq == before.n_events + 1
+                        && event.to == row.state;
+                    if !chains {
+                        return Err(format!("[STATE-4] {event:?} does not follow {before:?}"));
+                    }
+                } else if before.state != row.state {
+                    return Err("[STATE-4] a state moved without an event".to_owned());
+                }
+                self.count_end(row, outcome.as_ref())?;
+                self.rows.insert(row.seq, row.clone());
+            }
+            Record::Late { row, .. } => {
+                self.rows.insert(row.seq, row.clone());
+            }
+            Record::Taken(slot) => {
+                self.shape.next_fence = self.shape.next_fence.max(slot.fence.raw() + 1);
+                if self.slots.keys().any(|(task, _)| *task == slot.task) {
+                    return Err("[QUEUE-6] two attempts of one task hold slots".to_owned());
+                }
+                self.slots.insert((slot.task, slot.fence), slot.clone());
+            }
+            Record::Freed { task, fence } => {
+                self.slots.remove(&(*task, *fence)).ok_or("a slot was freed twice")?;
+            }
+            Record::Forgotten(id) => self.rows.retain(|_, row| row.id() != *id),
+        }
+        Ok(())
+    }
+
+    fn count_end(&mut self, row: &Row, outcome: Option<&Outcome>) -> Result<(), String> {
+        if outcome.is_none() {
+            return Ok(());
+        }
+        let ends = self.ends.entry(row.id()).or_default();
+        *ends += 1;
+        if *ends > 1 { Err(format!("[STATE-2] {} ended twice", row.id())) } else { Ok(()) }
+    }
+
+    /// Takes over the instants that heartbeats moved; a durable store writes them with the beat.
+    pub(crate) fn with_leases_of(&self, ledger: &Ledger) -> Self {
+        let mut disk = self.clone();
+        disk.shape = ledger.snapshot();
+        for row in &disk.shape.rows {
+            if let Some(kept) = disk.rows.get_mut(&row.seq) {
+                kept.deadlines = row.deadlines;
+            }
+        }
+        for slot in &disk.shape.slots {
+            if let Some(kept) = disk.slots.get_mut(&(slot.task, slot.fence)) {
+                kept.lease = slot.lease;
+            }
+        }
+        disk
+    }
+
+    /// Keeps the epoch that a restarted ledger began.
+    pub(crate) fn begin_epoch(&mut self, ledger: &Ledger) {
+        self.shape.next_fence = ledger.snapshot().next_fence;
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let mut slots: Vec<_> = self.slots.values().cloned().collect();
+        slots.sort_by(|a, b| (&a.lane, a.task).cmp(&(&b.lane, b.task)));
+        Snapshot { rows: self.rows.values().cloned().collect(), slots, ..self.shape.clone() }
+    }
+
+    /// Compares what is on disk with what is in memory, but for what only heartbeats move.
+    pub(crate) fn agrees(&self, ledger: &Ledger) -> Result<(), String> {
+        let plain = |snapshot: &Snapshot| {
+            let rows: Vec<_> = snapshot
+                .rows
+                .iter()
+                .map(|r| (r.id(), r.seq, r.state, r.attempt, r.fence, r.n_events, r.cancel.clone()))
+                .collect();
+            let slots: Vec<_> =
+                snapshot.slots.iter().map(|s| (s.lane.clone(), s.task, s.fence)).collect();
+            (rows, slots, snapshot.next_seq, snapshot.next_fence)
+        };
+        let (disk, memory) = (plain(&self.snapshot()), plain(&ledger.snapshot()));
+        if disk == memory {
+            return Ok(());
+        }
+        Err(format!("[DUR-2] the records give\n{disk:?}\nthe ledger holds\n{memory:?}"))
+    }
+}
