@@ -1,0 +1,233 @@
+//! Running attempts: one future holds one place of a lane and runs task after task in it.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::FutureExt as _;
+
+use raincheck_core::cancel::OnExit;
+use raincheck_core::decide::Change;
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::ids::LaneId;
+use raincheck_core::store::{self, Claim, Claimed, Directive, Post, Verdict};
+use raincheck_core::task::Outcome;
+
+use super::Shared;
+use super::tools::Tool;
+use crate::context::{Stop, TaskContext};
+use crate::executor::Attempt;
+use crate::live::Live;
+use crate::shards::lock;
+use crate::waits::Happened;
+
+/// How an attempt is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begin {
+    Execute,
+    Adopt,
+}
+
+impl Shared {
+    /// Runs a leased attempt, and whatever its place in the lane gets next.
+    pub(crate) fn drive(shared: &Arc<Self>, leased: Claimed) {
+        shared.spawn(Begin::Execute, leased);
+    }
+
+    /// Takes up an attempt that survived a restart.
+    pub(super) fn adopt(shared: &Arc<Self>, leased: Claimed) {
+        shared.spawn(Begin::Adopt, leased);
+    }
+
+    fn spawn(self: &Arc<Self>, begin: Begin, leased: Claimed) {
+        let mut drivers = lock(&self.drivers);
+        while drivers.try_join_next().is_some() {}
+        drivers.spawn(Arc::clone(self).hold_place(begin, leased));
+    }
+
+    async fn hold_place(self: Arc<Self>, mut begin: Begin, leased: Claimed) {
+        let mut next = Some(leased);
+        while let Some(leased) = next {
+            let attempt = Attempt::from(leased);
+            let live = Arc::new(self.live(&attempt));
+            if begin == Begin::Adopt {
+                live.uses_log.store(true, Ordering::Release);
+            }
+            self.lives.insert(Arc::clone(&live));
+            self.beats.arm(live.next_beat());
+            self.observer.attempt_began(&attempt.row);
+            next = self.run_one(begin, attempt, &live).await;
+            self.observer.attempt_ended();
+            begin = Begin::Execute;
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    fn live(&self, attempt: &Attempt) -> Live {
+        let tool = self.tools.find(attempt.row.task.tool.as_str());
+        let on_exit = tool.map_or(OnExit::Stop, |tool| tool.spec.on_exit);
+        Live::new(&attempt.row, on_exit, self.clock.now())
+    }
+
+    /// Runs one attempt to its end and returns what its place runs next.
+    async fn run_one(
+        self: &Arc<Self>,
+        begin: Begin,
+        attempt: Attempt,
+        live: &Arc<Live>,
+    ) -> Option<Claimed> {
+        let lane = attempt.row.task.lane.clone();
+        let outcome = self.outcome_of(begin, attempt, live).await;
+        live.has_ended.store(true, Ordering::Release);
+        let given_back = live.was_given_back.load(Ordering::Acquire);
+        let next = match outcome.filter(|_| !given_back) {
+            Some(outcome) => self.finish(live, outcome, lane).await,
+            None => {
+                self.let_go(live).await;
+                self.unfilled.mark(lane);
+                None
+            }
+        };
+        self.lives.remove(live);
+        if live.uses_log.load(Ordering::Acquire) {
+            self.waits.tell(live.id, Happened::Reported);
+        }
+        next
+    }
+
+    /// Runs the executor; `None` when the attempt is not the task's any more.
+    async fn outcome_of(
+        self: &Arc<Self>,
+        begin: Begin,
+        attempt: Attempt,
+        live: &Arc<Live>,
+    ) -> Option<Outcome> {
+        let Some(tool) = self.tools.find(attempt.row.task.tool.as_str()) else {
+            return Some(Outcome::Failed(no_tool(&attempt)));
+        };
+        if begin == Begin::Execute && !self.may_run(tool, live).await {
+            return (live.reason.get() == Some(&Stop::Cancelled)).then_some(Outcome::Cancelled);
+        }
+        let context = TaskContext::new(Arc::clone(self), Arc::clone(live));
+        let run = async {
+            match begin {
+                Begin::Execute => tool.executor.execute(attempt, context).await,
+                Begin::Adopt => {
+                    let adopted = tool.executor.adopt(attempt, context).await;
+                    adopted.unwrap_or_else(|| Outcome::Failed(nothing_left()))
+                }
+            }
+        };
+        let outcome = AssertUnwindSafe(run).catch_unwind().await;
+        Some(outcome.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic))))
+    }
+
+    /// Says that the attempt runs, and looks whether it still may: a cancel can come between its
+    /// lease and this moment.
+    async fn may_run(&self, tool: &Tool, live: &Live) -> bool {
+        if tool.reports_start {
+            let beats = vec![live.beat()];
+            match self.store.heartbeat(self.clock.now(), beats).await.as_deref() {
+                Ok([Directive::Cancel]) if live.supports_cancel => live.stop(Stop::Cancelled),
+                Ok([Directive::Continue | Directive::Cancel]) => {}
+                Ok(_) => live.stop(Stop::Lost),
+                Err(error) => return report_failure(live, error),
+            }
+        } else {
+            match self.post_one(Post::attempt(live.id, live.fence, Change::Start)).await {
+                Ok(Verdict::Moved(row) | Verdict::Same(row)) => live.observe(&row),
+                Ok(Verdict::Late(row) | Verdict::Refused(row, _)) => {
+                    live.observe(&row);
+                    live.stop(Stop::Lost);
+                }
+                Ok(Verdict::Absent) => live.stop(Stop::Lost),
+                Err(error) => return report_failure(live, &error),
+            }
+        }
+        live.reason.get().is_none()
+    }
+
+    /// Posts the end of an attempt, frees its place and takes the next task of the lane, all in one
+    /// transaction.
+    async fn finish(&self, live: &Arc<Live>, outcome: Outcome, lane: LaneId) -> Option<Claimed> {
+        let mut post = Post::attempt(live.id, live.fence, Change::Finish(outcome));
+        post.extra = live.take_extra();
+        post.releases = true;
+        let then = self.is_open().then(|| Claim { lanes: vec![lane], n: 1 });
+        let posted = async {
+            let posted = self.store.post(self.clock.now(), vec![post], then).await?;
+            posted.receipt.committed().await?;
+            Ok::<_, store::Error>(posted.value)
+        };
+        let (verdicts, mut claimed) = match posted.await {
+            Ok(value) => value,
+            Err(error) => {
+                report_failure(live, &error);
+                return None;
+            }
+        };
+        match verdicts.first() {
+            Some(Verdict::Moved(row) | Verdict::Same(row)) => {
+                if row.state.is_terminal() {
+                    self.close_logs(live).await;
+                }
+            }
+            Some(Verdict::Late(row) | Verdict::Refused(row, _)) => {
+                tracing::debug!(task = %live.id, state = %row.state, "an outcome came late");
+                if row.state.is_terminal() && row.fence == live.fence {
+                    self.close_logs(live).await;
+                }
+            }
+            Some(Verdict::Absent) | None => {
+                tracing::debug!(task = %live.id, "an outcome came for a forgotten task");
+            }
+        }
+        claimed.pop()
+    }
+
+    async fn close_logs(&self, live: &Live) {
+        if live.uses_log.load(Ordering::Acquire)
+            && let Err(error) = self.logs.close(live.id).await
+        {
+            tracing::warn!(task = %live.id, %error, "the log could not be closed");
+        }
+    }
+
+    /// Frees the place of an attempt that is over without an outcome.
+    async fn let_go(&self, live: &Live) {
+        let slots = vec![(live.id, live.fence)];
+        let released =
+            async { self.store.release(self.clock.now(), slots).await?.receipt.committed().await };
+        if let Err(error) = released.await {
+            report_failure(live, &error);
+        }
+    }
+}
+
+/// Says that the store failed under an attempt, whose lease will lapse; returns `false`.
+fn report_failure(live: &Live, error: &dyn Display) -> bool {
+    tracing::error!(task = %live.id, attempt = live.number, %error, "the store failed");
+    false
+}
+
+fn no_tool(attempt: &Attempt) -> Error {
+    let message = format!("this server has no tool `{}` any more", attempt.row.task.tool);
+    Error::new(Kind::UnknownTool, message)
+}
+
+fn nothing_left() -> Error {
+    Error::new(Kind::WorkerLost, "nothing of the attempt was left after the restart")
+}
+
+/// The failure of an executor that panicked; its words are for the operator only.
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let words = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no words");
+    tracing::error!(words, "an executor panicked");
+    Error::new(Kind::Panicked, "the tool panicked").with_guarantee(Guarantee::Unknown)
+}

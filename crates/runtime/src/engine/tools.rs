@@ -1,0 +1,52 @@
+//! Every tool of every set, by its name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use raincheck_core::tool::ToolSpec;
+
+use crate::executor::Executor;
+use crate::toolset::ToolSet;
+
+/// One tool, and who answers for it.
+pub(crate) struct Tool {
+    pub(crate) spec: ToolSpec,
+    pub(crate) set: Arc<dyn ToolSet>,
+    pub(crate) executor: Arc<dyn Executor>,
+    pub(crate) reports_start: bool,
+}
+
+/// Every tool.
+pub(crate) struct Tools {
+    pub(crate) specs: Arc<[ToolSpec]>,
+    by_name: HashMap<Box<str>, Tool>,
+}
+
+impl Tools {
+    pub(crate) fn new(sets: &[Arc<dyn ToolSet>]) -> Self {
+        let mut specs = Vec::new();
+        let mut by_name = HashMap::new();
+        for set in sets {
+            let executor = set.executor();
+            for spec in set.specs() {
+                if by_name.contains_key(spec.name.as_str()) {
+                    tracing::warn!(tool = %spec.name, "two tool sets name the same tool; the first counts");
+                    continue;
+                }
+                specs.push(spec.clone());
+                let tool = Tool {
+                    set: Arc::clone(set),
+                    executor: Arc::clone(&executor),
+                    reports_start: executor.reports_start(),
+                    spec,
+                };
+                by_name.insert(tool.spec.name.as_str().into(), tool);
+            }
+        }
+        Self { specs: specs.into(), by_name }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
+        self.by_name.get(name)
+    }
+}

@@ -1,0 +1,50 @@
+//! What runs attempts.
+
+use async_trait::async_trait;
+
+use raincheck_core::content::Json;
+use raincheck_core::store::Claimed;
+use raincheck_core::task::{Outcome, Row};
+
+use crate::context::TaskContext;
+
+/// One run of a task, as its executor gets it.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// The task as it was leased: its limits, resources, attempt number and fence.
+    pub row: Row,
+    /// What the tool is given.
+    pub inputs: Json,
+}
+
+impl From<Claimed> for Attempt {
+    fn from(claimed: Claimed) -> Self {
+        Self { row: claimed.row, inputs: claimed.inputs }
+    }
+}
+
+/// Runs attempts: an async fn, a child process, an editor, another server.
+#[async_trait]
+pub trait Executor: Send + Sync + 'static {
+    /// Runs one attempt to its end.
+    ///
+    /// Must return soon after [`TaskContext::stop`] fires, whatever the reason: the task's slot is
+    /// held until it returns. A panic ends the task as `failed{panicked}`.
+    ///
+    /// # Cancel safety
+    /// The future is dropped when the serving process ends and the time to stop is over; whatever
+    /// it holds must be let go by its destructors.
+    async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome;
+
+    /// Takes up an attempt that survived a restart; `None` when nothing of it is left.
+    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        let _ = (attempt, context);
+        None
+    }
+
+    /// Tells whether the executor reports [`TaskContext::accepted`] and [`TaskContext::started`]
+    /// itself. Otherwise the engine says that the attempt runs before it is handed over.
+    fn reports_start(&self) -> bool {
+        false
+    }
+}

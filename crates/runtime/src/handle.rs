@@ -1,0 +1,158 @@
+//! The only way into a running engine.
+
+mod reads;
+mod submit;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck_core::content::Json;
+use raincheck_core::ids::{LaneId, ToolName};
+use raincheck_core::progress::Progress;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::Traits;
+use raincheck_core::task::{Outcome, Payload, Resources, Row};
+use raincheck_core::time::Timestamp;
+use raincheck_core::tool::ToolSpec;
+
+use crate::engine::Shared;
+
+/// A request to run a tool.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The tool.
+    pub tool: ToolName,
+    /// Its arguments.
+    pub inputs: Json,
+    /// Who asks.
+    pub scope: Scope,
+    /// The lane to stand in, instead of the tool's own.
+    pub lane: Option<LaneId>,
+    /// How long an attempt may run, instead of the tool's own limit.
+    pub max_runtime: Option<Duration>,
+    /// What it may use of the machine.
+    pub resources: Resources,
+    /// How long the ended task stays readable.
+    pub ttl: Option<Duration>,
+    /// Higher runs first, -100 to 100.
+    pub priority: i8,
+    /// The caller's idempotency key [IDEM-1].
+    pub key: Option<Arc<str>>,
+    /// The caller's labels.
+    pub tags: Vec<Arc<str>>,
+    /// Set when the caller waits for the end and was given no handle.
+    pub is_inline: bool,
+}
+
+impl Request {
+    /// Makes a request with the tool's own limits.
+    #[must_use]
+    pub fn new(tool: impl Into<ToolName>, inputs: Json, scope: Scope) -> Self {
+        Self {
+            tool: tool.into(),
+            inputs,
+            scope,
+            lane: None,
+            max_runtime: None,
+            resources: Resources::default(),
+            ttl: None,
+            priority: 0,
+            key: None,
+            tags: Vec::new(),
+            is_inline: false,
+        }
+    }
+}
+
+/// A task that was accepted.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// Where it stands.
+    pub row: Row,
+    /// How many tasks of its lane run before it, while it is in line [QUEUE-3].
+    pub position: Option<u32>,
+    /// The lane's estimate of the time until it starts.
+    pub delay: Option<Duration>,
+    /// Whether the key named a task that was there before [IDEM-1].
+    pub existing: bool,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is made and taken apart once for each call")]
+pub enum Submission {
+    /// It is a task.
+    Task(Accepted),
+    /// It was answered from memory.
+    Answer(Outcome),
+}
+
+/// A task as its owner sees it.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Where it stands.
+    pub row: Row,
+    /// Its inputs, outcome and history; `None` once its retention is over.
+    pub payload: Option<Arc<Payload>>,
+    /// The latest progress.
+    pub progress: Option<Progress>,
+    /// The latest partial result.
+    pub partial: Option<Json>,
+    /// How many tasks of its lane run before it, while it is in line.
+    pub position: Option<u32>,
+}
+
+/// What became of a cancel.
+#[derive(Clone, Debug)]
+pub struct Cancelled {
+    /// Where the task stands now.
+    pub row: Row,
+    /// Whether the request counts; `false` when the task had ended before [CANCEL-4].
+    pub acknowledged: bool,
+}
+
+/// A running engine, seen from outside. Cloning is cheap.
+///
+/// Every call that needs the store waits until the [service](crate::Service) has opened it. A call
+/// that changes something runs to its end even when its future is dropped.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Returns the tools, in the order in which their sets name them.
+    #[must_use]
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.shared.tools.specs)
+    }
+
+    /// Finds a tool by its name.
+    #[must_use]
+    pub fn spec(&self, name: &str) -> Option<ToolSpec> {
+        self.shared.tools.find(name).map(|tool| tool.spec.clone())
+    }
+
+    /// Returns the current instant of the engine's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// Returns what the store promises.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        self.shared.store.traits()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("phase", &self.shared.phase()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,224 @@
+//! Looking at tasks, waiting for them, and ending them early.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use raincheck_core::decide::Change;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::lane;
+use raincheck_core::log::{Line, may_grow};
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Post, Verdict};
+use raincheck_core::task::{Payload, Row, WaitReason};
+
+use super::{Cancelled, Handle, View};
+use crate::waits::Watch;
+
+impl Handle {
+    /// Reads a task. One whose retention is over has no payload any more [TIME-5].
+    ///
+    /// # Errors
+    /// `not_found` for an id that is not the scope's [SCOPE-2]; `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn view(&self, scope: &Scope, id: TaskId) -> Result<View, Error> {
+        self.shared.ready().await?;
+        match self.shared.store.find(scope, id).await? {
+            Found::Task(row, payload) => self.show(row, payload).await,
+            Found::Tombstone(row) => Ok(tombstone(row)),
+            Found::Absent => Err(Error::not_found()),
+        }
+    }
+
+    /// Adds to a committed task what only the engine knows.
+    async fn show(&self, row: Row, payload: Arc<Payload>) -> Result<View, Error> {
+        let position = self.shared.position(&row).await?;
+        let (progress, partial) = self.shared.report(&row);
+        Ok(View {
+            progress: progress.or_else(|| payload.progress.clone()),
+            partial: partial.or_else(|| payload.partial.clone()),
+            payload: Some(payload),
+            row,
+            position,
+        })
+    }
+
+    /// Reads a task once it has ended, or as it is when the wait is over [TIME-1].
+    ///
+    /// # Errors
+    /// `not_found` for an id that is not the scope's; `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn wait_end(&self, scope: &Scope, id: TaskId, wait: Duration) -> Result<View, Error> {
+        self.shared.ready().await?;
+        let deadline = Instant::now() + wait.min(FOREVER);
+        let mut watch = self.watch(id);
+        loop {
+            match self.shared.store.find(scope, id).await? {
+                Found::Task(row, payload) if row.state.is_terminal() => {
+                    return self.show(row, payload).await;
+                }
+                Found::Task(..) => {}
+                Found::Tombstone(row) => return Ok(tombstone(row)),
+                Found::Absent => return Err(Error::not_found()),
+            }
+            if timeout_at(deadline, watch.ended()).await.is_err() {
+                return self.view(scope, id).await;
+            }
+        }
+    }
+
+    /// Begins to watch a task. Register first, then read, then wait: nothing is missed [CALL-4].
+    ///
+    /// The id is not checked; an id that nobody has never wakes the watch.
+    #[must_use]
+    pub fn watch(&self, id: TaskId) -> Watch {
+        self.shared.waits.watch(id)
+    }
+
+    /// Asks to end a task early [CANCEL-1..4].
+    ///
+    /// # Errors
+    /// `not_found` for an id that is not the scope's; `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future after its first poll loses nothing: the request counts.
+    pub async fn cancel(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        reason: Option<Arc<str>>,
+    ) -> Result<Cancelled, Error> {
+        self.shared.ready().await?;
+        let post = Post {
+            id,
+            scope: Some(scope.clone()),
+            fence: None,
+            change: Change::RequestCancel { reason },
+            extra: None,
+            releases: false,
+        };
+        let shared = Arc::clone(&self.shared);
+        let verdict = self.shared.detached(async move { shared.post_one(post).await }).await?;
+        match verdict {
+            Verdict::Moved(row) | Verdict::Same(row) => Ok(Cancelled { row, acknowledged: true }),
+            Verdict::Late(row) | Verdict::Refused(row, _) => {
+                Ok(Cancelled { row, acknowledged: false })
+            }
+            Verdict::Absent => match self.shared.store.find(scope, id).await? {
+                Found::Task(row, _) | Found::Tombstone(row) => {
+                    Ok(Cancelled { row, acknowledged: false })
+                }
+                Found::Absent => Err(Error::not_found()),
+            },
+        }
+    }
+
+    /// Lists the tasks of a scope, newest first.
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page<Row>, Error> {
+        self.shared.ready().await?;
+        Ok(self.shared.store.list(scope, filter, before, limit).await?)
+    }
+
+    /// Reads the log of a task after line number `after`; waits for the first new line while the
+    /// task can still write any [LOG-1].
+    ///
+    /// # Errors
+    /// `not_found` for an id that is not the scope's, `expired` once its retention is over;
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn logs(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        after: u64,
+        limit: u32,
+        wait: Duration,
+    ) -> Result<Page<Line>, Error> {
+        self.shared.ready().await?;
+        let deadline = Instant::now() + wait.min(FOREVER);
+        let mut watch = self.watch(id);
+        let mut is_over = wait.is_zero();
+        loop {
+            let row = match self.shared.store.find(scope, id).await? {
+                Found::Task(row, _) => row,
+                Found::Tombstone(_) => {
+                    return Err(Error::new(Kind::Expired, "the retention of the task is over"));
+                }
+                Found::Absent => return Err(Error::not_found()),
+            };
+            // An executor that is still being stopped may write on after the end of its task.
+            let has_writer = may_grow(row.state) || self.shared.lives.get(id).is_some();
+            let page = self.shared.logs.read(id, after, limit).await?;
+            if is_over || !has_writer || !page.items.is_empty() || limit == 0 {
+                return Ok(page);
+            }
+            is_over = timeout_at(deadline, watch.changed()).await.is_err();
+        }
+    }
+
+    /// Shows the lanes, their queues and the places that are taken [QUEUE-7].
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
+        self.shared.ready().await?;
+        Ok(self.shared.store.lanes().await?)
+    }
+
+    /// Adds a lane, or changes what it may do.
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future after its first poll loses nothing.
+    pub async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
+        self.shared.ready().await?;
+        let shared = Arc::clone(&self.shared);
+        self.shared.detached(async move { shared.set_lane(lane, config).await }).await
+    }
+
+    /// Holds a lane while its peer is not ready, or lets it go on with `None`; returns how many
+    /// tasks moved [QUEUE-5].
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future after its first poll loses nothing.
+    pub async fn hold(&self, lane: LaneId, hold: Option<WaitReason>) -> Result<u32, Error> {
+        self.shared.ready().await?;
+        let shared = Arc::clone(&self.shared);
+        self.shared.detached(async move { shared.hold(lane, hold).await }).await
+    }
+}
+
+const fn tombstone(row: Row) -> View {
+    View { row, payload: None, progress: None, partial: None, position: None }
+}
+
+/// A wait that outlives every process, short enough to be added to an instant.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);

@@ -1,0 +1,102 @@
+//! The tools of one bridge, and where their calls go.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::Error;
+use raincheck_core::ids::{LaneId, TaskId, ToolName};
+use raincheck_core::lane;
+use raincheck_core::retry;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Limits, Outcome, WaitReason};
+use raincheck_core::tool::{Class, ToolSpec};
+
+use crate::executor::Executor;
+
+/// The lane of control tools that need an executor all the same; it never makes them wait for
+/// others [QUEUE-4].
+pub const CONTROL_LANE: &str = "control";
+
+/// A call before anything is decided about it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The tool.
+    pub tool: ToolName,
+    /// Its arguments.
+    pub inputs: Json,
+    /// Who calls.
+    pub scope: Scope,
+}
+
+/// Where a call goes.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// It is answered from memory and enters no lane [QUEUE-4].
+    Answer(Outcome),
+    /// It becomes a task.
+    Task(Box<Placement>),
+}
+
+/// How a call becomes a task.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// The lane it stands in, unless the caller names another.
+    pub lane: LaneId,
+    /// Set while what it needs is not ready: the task starts `waiting`.
+    pub waiting: Option<WaitReason>,
+    /// Its time limits, before the caller's wishes.
+    pub limits: Limits,
+    /// When a failed attempt is followed by another.
+    pub retry: retry::Policy,
+}
+
+impl Placement {
+    /// Places a call as the tool's own description says.
+    #[must_use]
+    pub fn from_spec(spec: &ToolSpec) -> Self {
+        Self {
+            lane: match spec.class {
+                Class::Control => LaneId::from(CONTROL_LANE),
+                Class::Lane => spec.lane.clone(),
+            },
+            waiting: None,
+            limits: Limits { run: spec.run_limit, ..Limits::default() },
+            retry: spec.retry.clone(),
+        }
+    }
+}
+
+/// The tools of one bridge: what they are, where their calls go, and who runs them.
+#[async_trait]
+pub trait ToolSet: Send + Sync + 'static {
+    /// Describes the tools. Asked once, at the start.
+    fn specs(&self) -> Vec<ToolSpec>;
+
+    /// Names the lanes that the tools need. Asked once, at the start.
+    fn lanes(&self) -> Vec<(LaneId, lane::Config)> {
+        Vec::new()
+    }
+
+    /// Decides where a call goes. The name is one of [`specs`](Self::specs).
+    ///
+    /// # Errors
+    /// When the call cannot be taken at all; nothing was executed.
+    async fn route(&self, call: &Call) -> Result<Route, Error>;
+
+    /// Returns what runs the attempts. Asked once, at the start.
+    fn executor(&self) -> Arc<dyn Executor>;
+
+    /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1].
+    async fn forget(&self, ids: &[TaskId]) {
+        let _ = ids;
+    }
+}
+
+impl fmt::Debug for dyn ToolSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.specs().iter().map(|spec| &spec.name)).finish()
+    }
+}

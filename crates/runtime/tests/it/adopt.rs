@@ -1,0 +1,121 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::lane;
+use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{Claim, MemoryLimits, MemoryStore, Submit, TaskStore};
+use raincheck_core::task::{Limits, Outcome, Resources, Task};
+use raincheck_core::time::Timestamp;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{
+    Attempt, Call, Executor, Functions, Ids as _, OsIds, Placement, Route, TaskContext, ToolSet,
+};
+
+use crate::world::{World, failure, options, spec, text};
+
+/// A store in which an attempt of `tool` was under way when its last server ended.
+async fn survivor(tool: &str, now: Timestamp) -> (Arc<dyn TaskStore>, TaskId) {
+    let store = MemoryStore::new(MemoryLimits::default());
+    let lane = LaneId::from("one");
+    store.set_lane(lane.clone(), lane::Config::new(1, 4)).await.expect("a lane");
+    let task = Task {
+        id: OsIds.task(now),
+        scope: Scope::local(),
+        tool: tool.into(),
+        lane: lane.clone(),
+        priority: 0,
+        tags: Vec::new(),
+        key: None,
+        inputs_hash: 0,
+        limits: Limits::default(),
+        resources: Resources::default(),
+        supports_cancel: true,
+        is_idempotent: false,
+        retry: Default::default(),
+        submitted_at: now,
+    };
+    let id = task.id;
+    let submit = Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false };
+    let claim = Claim { lanes: vec![lane], n: 1 };
+    let posted = store.submit(now, vec![submit], Some(claim)).await.expect("accepted");
+    assert_eq!(posted.value.1.len(), 1, "leased");
+    (Arc::new(store), id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_of_which_nothing_is_left_is_lost_and_never_run_again() {
+    // [DUR-3] [LEASE-3]
+    let tools = Functions::new().with(spec("gone"), |_, _| async { text("ran again") });
+    let mut options = options(tools);
+    let id;
+    (options.store, id) = survivor("gone", options.clock.now()).await;
+    let world = World::with(options);
+    let view = world.end(id).await;
+    let error = failure(&view);
+    assert_eq!((error.kind, error.guarantee()), (Kind::WorkerLost, Some(Guarantee::Unknown)));
+    let next = world.call("gone").await;
+    assert_eq!(world.end(next).await.row.state, State::Succeeded, "its place is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_gone_ends_its_tasks() {
+    // [LEASE-4]
+    let mut options = options(Functions::new());
+    let id;
+    (options.store, id) = survivor("removed", options.clock.now()).await;
+    let world = World::with(options);
+    let error = failure(&world.end(id).await);
+    assert_eq!(error.kind, Kind::UnknownTool);
+    assert!(error.message.contains("`removed`"), "{}", error.message);
+}
+
+/// An executor whose attempts survive.
+struct Surviving;
+
+#[async_trait]
+impl Executor for Surviving {
+    async fn execute(&self, _: Attempt, _: TaskContext) -> Outcome {
+        panic!("it runs already")
+    }
+
+    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        assert_eq!(attempt.row.fence, context.fence());
+        context.started().await.ok()?;
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        Some(text("survived"))
+    }
+}
+
+#[async_trait]
+impl ToolSet for Surviving {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![ToolSpec { run_limit: None, ..spec("tough") }]
+    }
+
+    async fn route(&self, _: &Call) -> Result<Route, Error> {
+        Ok(Route::Task(Box::new(Placement::from_spec(&spec("tough")))))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::new(Self)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_survived_goes_on_as_the_same_attempt() {
+    // [DUR-3] [QUEUE-6]
+    let mut options = options(Functions::new()).with_tools(Arc::new(Surviving));
+    let id;
+    (options.store, id) = survivor("tough", options.clock.now()).await;
+    let world = World::with(options);
+    let view = world.handle.wait_end(&Scope::local(), id, Duration::from_secs(300)).await;
+    assert_eq!(view.expect("a task").row.state, State::Running);
+    let view = world.end(id).await;
+    assert!(view.row.attempt == 1, "no attempt was spent");
+}

@@ -1,0 +1,167 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::lifecycle::State;
+use raincheck_core::retry;
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{
+    Attempt, Call, Executor, Functions, Placement, Route, Stop, TaskContext, ToolSet, View,
+};
+
+use crate::world::{Gate, World, failed, failure, options, spec, text};
+
+fn retrying(name: &str) -> ToolSpec {
+    let backoff = Duration::from_secs(8);
+    let on = vec![Kind::ToolFailed];
+    ToolSpec { retry: retry::Policy { max_attempts: 3, backoff, on }, ..spec(name) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_worth_it_is_tried_again_after_growing_pauses() {
+    // [RETRY-1]
+    let tools = Functions::new().with(retrying("flaky"), |_, context| async move {
+        if context.number() < 3 { failed() } else { text("third time") }
+    });
+    let world = World::new(tools);
+    let before = world.handle.now();
+    let id = world.call("flaky").await;
+    let view = world.end(id).await;
+    assert_eq!((view.row.state, view.row.attempt), (State::Succeeded, 3));
+    let payload = view.payload.expect("readable");
+    let ends: Vec<_> = payload.attempts.iter().map(|attempt| attempt.ended).collect();
+    assert_eq!(ends, ["retried", "retried", "succeeded"]);
+    let took = view.row.ended_at.expect("ended").since(before).as_secs();
+    assert!((18..=24).contains(&took), "6..8 s and 12..16 s, not {took} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_failure_stands_and_the_lane_goes_on_meanwhile() {
+    // [RETRY-1] [QUEUE-6]
+    let tools = Functions::new()
+        .with(retrying("broken"), |_, _| async { failed() })
+        .with(spec("fine"), |_, _| async { text("fine") });
+    let world = World::new(tools);
+    let broken = world.call("broken").await;
+    let fine = world.call("fine").await;
+    let ended_at = world.end(fine).await.row.ended_at.expect("ended");
+    let view = world.end(broken).await;
+    assert!(view.row.ended_at > Some(ended_at), "the pause does not hold the place");
+    assert_eq!((failure(&view).kind, view.row.attempt), (Kind::ToolFailed, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_can_be_cancelled_in_the_pause_between_attempts() {
+    // [CANCEL-1] [RETRY-1]
+    let world = World::new(Functions::new().with(retrying("broken"), |_, _| async { failed() }));
+    let id = world.call("broken").await;
+    world.reaches(id, State::Waiting).await;
+    assert_eq!(world.cancel(id).await, (State::Cancelled, true));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.view(id).await.row.attempt, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_attempt_keeps_its_lease_by_heartbeats() {
+    // [LEASE-2]
+    let gate = Gate::new();
+    let endless = ToolSpec { run_limit: None, ..spec("gate") };
+    let world = World::new(gate.tool(Functions::new(), endless));
+    let id = world.call("gate").await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let view = world.view(id).await;
+    assert_eq!(view.row.state, State::Running);
+    let silent = world.handle.now().since(view.row.heartbeat_at.expect("a heartbeat"));
+    assert!(silent <= Duration::from_secs(10), "a third of the lease, not {silent:?}");
+    gate.open(1);
+    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+}
+
+/// An executor whose peer is not there the first time.
+struct Shy {
+    tries: AtomicU32,
+    has_started: bool,
+}
+
+#[async_trait]
+impl Executor for Shy {
+    async fn execute(&self, _: Attempt, context: TaskContext) -> Outcome {
+        if self.tries.fetch_add(1, Ordering::SeqCst) > 0 {
+            return text("delivered");
+        }
+        if self.has_started {
+            context.started().await.expect("it is the task's");
+        }
+        match context.not_delivered().await {
+            Ok(()) => text("this is ignored"),
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    fn reports_start(&self) -> bool {
+        true
+    }
+}
+
+struct ShySet(Arc<Shy>);
+
+#[async_trait]
+impl ToolSet for ShySet {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![spec("shy")]
+    }
+
+    async fn route(&self, _: &Call) -> Result<Route, Error> {
+        Ok(Route::Task(Box::new(Placement::from_spec(&spec("shy")))))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        self.0.clone()
+    }
+}
+
+async fn end_of_shy(has_started: bool) -> View {
+    let shy = Arc::new(Shy { tries: AtomicU32::new(0), has_started });
+    let world = World::with(options(Functions::new()).with_tools(Arc::new(ShySet(shy))));
+    let id = world.call("shy").await;
+    world.end(id).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_delivered_goes_back_to_the_queue_unspent() {
+    // [LEASE-5]
+    let view = end_of_shy(false).await;
+    assert_eq!((view.row.state, view.row.attempt), (State::Succeeded, 1));
+    let payload = view.payload.expect("readable");
+    assert_eq!(payload.outcome, Some(text("delivered")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_started_cannot_be_called_undelivered() {
+    // [LEASE-5] [STATE-3]
+    let view = end_of_shy(true).await;
+    assert_eq!((view.row.state, view.row.attempt), (State::Failed, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_whose_store_forgot_it_is_told_that_it_is_lost() {
+    // [LEASE-2] [LEASE-3]
+    let gate = Gate::new();
+    let options = options(gate.tool(Functions::new(), spec("gate")));
+    let store = Arc::clone(&options.store);
+    let world = World::with(options);
+    let id = world.call("gate").await;
+    let row = world.reaches(id, State::Running).await.row;
+    // Another life of the store has taken the lease away.
+    let lapsed = row.deadlines.get(raincheck_core::deadline::Kind::Lease).expect("a lease");
+    store.fire(lapsed, 10).await.expect("fired");
+    let view = world.end(id).await;
+    assert_eq!((failure(&view).kind, view.row.state), (Kind::WorkerLost, State::Failed));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(gate.told(), [Stop::Lost]);
+    gate.open(1);
+}

@@ -1,0 +1,97 @@
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use raincheck_core::error::Kind;
+use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_runtime::{Functions, Submission};
+
+use crate::gated::Gated;
+use crate::world::{Gate, World, options, request, spec};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn world(gate: &Gate) -> (World, std::sync::Arc<Gated>) {
+    let store = Gated::new();
+    let options = options(gate.tool(Functions::new(), spec("gate"))).with_store(store.clone());
+    (World::with(options), store)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_answered_or_executed_before_its_commit() {
+    // [DUR-1] [DUR-6]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    world.handle.lanes().await.expect("open");
+    store.hold_commits();
+    let submit = world.handle.submit(request("gate"));
+    let mut submit = std::pin::pin!(submit);
+    let early = tokio::time::timeout(4 * SECOND, &mut submit).await;
+    assert!(early.is_err(), "it was answered before its commit");
+    assert_eq!(gate.n_begun(), 0, "it ran before its commit");
+    store.commit();
+    let Ok(Submission::Task(accepted)) = submit.await else { panic!("accepted") };
+    world.reaches(accepted.row.id(), State::Running).await;
+    assert_eq!(gate.begun(1).await, [accepted.row.id()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_loses_nothing() {
+    // [TIME-1] [CALL-3]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    world.handle.lanes().await.expect("open");
+    store.hold_commits();
+    assert!(world.handle.submit(request("gate")).now_or_never().is_none());
+    store.commit();
+    gate.open(1);
+    let mut ended = 0;
+    while ended == 0 {
+        tokio::time::sleep(SECOND).await;
+        let all = world.handle.list(&Scope::local(), &Default::default(), None, 9).await;
+        let rows = all.expect("a list").items;
+        assert_eq!(rows.len(), 1, "the task is there");
+        ended = rows.iter().filter(|row| row.state == State::Succeeded).count();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_whose_caller_goes_away_counts() {
+    // [CANCEL-2]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    let first = world.call("gate").await;
+    world.reaches(first, State::Running).await;
+    let second = world.call("gate").await;
+    store.hold_commits();
+    assert!(world.handle.cancel(&Scope::local(), second, None).now_or_never().is_none());
+    store.commit();
+    assert_eq!(world.end(second).await.row.state, State::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_be_opened_is_every_answer() {
+    // [DUR-5]
+    let store = Gated::new();
+    store.break_down();
+    let world = World::with(options(Functions::new()).with_store(store));
+    let error = world.handle.lanes().await.expect_err("not open");
+    assert_eq!(error.kind, Kind::StorageUnavailable);
+    assert_eq!(&*error.message, "no space left on the device");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_breaks_down_refuses_and_the_engine_lives_on() {
+    // [DUR-5]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    let id = world.call("gate").await;
+    world.reaches(id, State::Running).await;
+    store.break_down();
+    let error = world.handle.submit(request("gate")).await.expect_err("refused");
+    assert_eq!(error.kind, Kind::StorageUnavailable);
+    gate.open(1);
+    tokio::time::sleep(60 * SECOND).await;
+    assert_eq!(world.view(id).await.row.state, State::Running, "nothing was made up");
+}

@@ -1,0 +1,72 @@
+//! The behaviour that every store has, whatever it keeps its tasks in.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use raincheck_core::store::{MemoryLimits, MemoryStore};
+//! use raincheck_testkit::conformance;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! conformance::tasks(async || Arc::new(MemoryStore::new(MemoryLimits::default())) as _).await;
+//! # }
+//! ```
+
+mod logs;
+mod tasks;
+
+use std::sync::Arc;
+
+use raincheck_core::log::LogStore;
+use raincheck_core::store::TaskStore;
+
+/// Runs every check of task stores, each on a fresh empty store that `make` gives.
+///
+/// # Panics
+/// When a check fails; the message names the requirement.
+pub async fn tasks<F>(make: F)
+where
+    F: AsyncFn() -> Arc<dyn TaskStore>,
+{
+    queue(&make).await;
+    attempts(&make).await;
+    reading(&make).await;
+}
+
+async fn queue(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
+    tasks::positions_follow_priority_then_arrival(&*make().await).await;
+    tasks::a_full_lane_refuses_and_loses_nothing(&*make().await).await;
+    tasks::a_lane_never_runs_more_than_its_concurrency(&*make().await).await;
+    tasks::one_key_is_one_task(&*make().await).await;
+    tasks::a_held_lane_keeps_its_order(&*make().await).await;
+}
+
+async fn attempts(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
+    tasks::a_queued_task_is_cancelled_at_once(&*make().await).await;
+    tasks::a_slot_outlives_its_task(&*make().await).await;
+    tasks::a_late_outcome_is_kept_beside_the_end(&*make().await).await;
+    tasks::a_stale_attempt_changes_nothing(&*make().await).await;
+    tasks::deadlines_fire_and_heartbeats_hold_them_off(&*make().await).await;
+    tasks::a_failed_attempt_is_retried_by_policy(&*make().await).await;
+}
+
+async fn reading(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
+    tasks::a_foreign_scope_sees_nothing(&*make().await).await;
+    tasks::an_expired_task_is_a_tombstone_then_nothing(&*make().await).await;
+    tasks::a_history_is_one_chain(&*make().await).await;
+    tasks::lists_page_without_gap_or_repeat(&*make().await).await;
+}
+
+/// Runs every check of log stores, each on a fresh empty store that `make` gives.
+///
+/// # Panics
+/// When a check fails; the message names the requirement.
+pub async fn logs<F>(make: F)
+where
+    F: AsyncFn() -> Arc<dyn LogStore>,
+{
+    logs::pages_have_no_gap_and_no_repeat(&*make().await).await;
+    logs::a_quota_leaves_one_record_with_counts(&*make().await).await;
+    logs::an_older_attempt_adds_nothing(&*make().await).await;
+    logs::numbers_go_on_across_attempts(&*make().await).await;
+    logs::what_is_removed_is_gone(&*make().await).await;
+}

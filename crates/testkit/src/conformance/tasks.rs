@@ -1,0 +1,369 @@
+//! Checks of task stores.
+
+#![expect(clippy::panic, reason = "a check that fails panics with the requirement it is about")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck_core::content::{Content, Json};
+use raincheck_core::decide::Change;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{Fence, TaskId};
+use raincheck_core::lane;
+use raincheck_core::lifecycle::State;
+use raincheck_core::retry;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{
+    Beat, Claim, Claimed, Cursor, Directive, Filter, Found, NoSink, Post, Submit, Submitted,
+    TaskStore, Verdict,
+};
+use raincheck_core::task::{Cause, Limits, Outcome, Payload, Resources, Row, Task, WaitReason};
+use raincheck_core::time::Timestamp;
+
+const START: Timestamp = Timestamp::from_millis(1_000_000);
+const LANE: &str = "lane";
+
+fn at(seconds: u64) -> Timestamp {
+    START + Duration::from_secs(seconds)
+}
+
+fn id(n: u64) -> TaskId {
+    TaskId::from_parts(1_000 + n, [1; 10])
+}
+
+fn must<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("the store failed: {error}"))
+}
+
+async fn open(store: &dyn TaskStore, concurrency: u32, queue_limit: u32) {
+    let lanes = vec![(LANE.into(), lane::Config::new(concurrency, queue_limit))];
+    must(store.open(START, lanes, Duration::from_secs(10), Arc::new(NoSink)).await);
+}
+
+fn one(n: u64, edit: impl FnOnce(&mut Task)) -> Submit {
+    let mut task = Task {
+        id: id(n),
+        scope: Scope::local(),
+        tool: "tool".into(),
+        lane: LANE.into(),
+        priority: 0,
+        tags: Vec::new(),
+        key: None,
+        inputs_hash: 0,
+        limits: Limits::default(),
+        resources: Resources::default(),
+        supports_cancel: true,
+        is_idempotent: false,
+        retry: retry::Policy::default(),
+        submitted_at: START,
+    };
+    edit(&mut task);
+    let inputs = must(Json::parse(format!("{{\"n\":{n}}}")));
+    Submit { task, inputs, waiting: None, is_inline: false }
+}
+
+async fn submit(store: &dyn TaskStore, submit: Submit) -> Submitted {
+    let posted = must(store.submit(START, vec![submit], None).await);
+    must(posted.receipt.committed().await);
+    match posted.value.0.into_iter().next() {
+        Some(submitted) => submitted,
+        None => panic!("a submit was not answered"),
+    }
+}
+
+async fn claim(store: &dyn TaskStore, n: u32) -> Vec<Claimed> {
+    let posted = must(store.claim(START, Claim { lanes: vec![LANE.into()], n }).await);
+    must(posted.receipt.committed().await);
+    posted.value
+}
+
+async fn post(store: &dyn TaskStore, now: Timestamp, post: Post) -> Verdict {
+    let posted = must(store.post(now, vec![post], None).await);
+    must(posted.receipt.committed().await);
+    match posted.value.0.into_iter().next() {
+        Some(verdict) => verdict,
+        None => panic!("a post was not answered"),
+    }
+}
+
+fn attempt(claimed: &Claimed, change: Change, releases: bool) -> Post {
+    Post { releases, ..Post::attempt(claimed.row.id(), claimed.row.fence, change) }
+}
+
+fn done(text: &str) -> Change {
+    Change::Finish(Outcome::Succeeded(vec![Content::Text(text.into())]))
+}
+
+fn cancel(n: u64) -> Post {
+    let change = Change::RequestCancel { reason: Some("why".into()) };
+    Post { scope: Some(Scope::local()), fence: None, ..Post::attempt(id(n), Fence::NONE, change) }
+}
+
+async fn task(store: &dyn TaskStore, n: u64) -> (Row, Arc<Payload>) {
+    match must(store.find(&Scope::local(), id(n)).await) {
+        Found::Task(row, payload) => (row, payload),
+        found @ (Found::Tombstone(_) | Found::Absent) => panic!("task {n} is {found:?}"),
+    }
+}
+
+pub(super) async fn positions_follow_priority_then_arrival(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    for (n, priority) in [0, -5, 10, 0, 10].into_iter().enumerate() {
+        submit(store, one(n as u64, |task| task.priority = priority)).await;
+    }
+    let mut places = Vec::new();
+    for n in 0..5 {
+        places.push(must(store.position(id(n)).await).unwrap_or(u32::MAX));
+    }
+    assert_eq!(places, [2, 4, 0, 3, 1], "[QUEUE-3] positions");
+    let mut order = Vec::new();
+    while let Some(next) = claim(store, 1).await.pop() {
+        assert_eq!(next.row.state, State::Scheduled);
+        order.push(next.row.task.priority);
+        post(store, START, attempt(&next, done("x"), true)).await;
+    }
+    assert_eq!(order, [10, 10, 0, 0, -5], "[QUEUE-1] order of execution");
+}
+
+pub(super) async fn a_full_lane_refuses_and_loses_nothing(store: &dyn TaskStore) {
+    open(store, 1, 2).await;
+    let mut accepted = 0;
+    for n in 0..6 {
+        match submit(store, one(n, |_| {})).await {
+            Submitted::Inserted { .. } => accepted += 1,
+            Submitted::Full { retry_after, .. } => {
+                assert!(retry_after > Duration::ZERO, "[QUEUE-2] no word when to come back");
+            }
+            other @ (Submitted::Existing(_) | Submitted::Conflict(_) | Submitted::NoLane) => {
+                panic!("[QUEUE-2] {other:?}")
+            }
+        }
+    }
+    assert_eq!(accepted, 3, "[QUEUE-2] one free place and two that wait");
+    let page = must(store.list(&Scope::local(), &Filter::default(), None, 99).await);
+    assert_eq!(page.items.len(), 3, "[QUEUE-2] something was dropped");
+}
+
+pub(super) async fn a_lane_never_runs_more_than_its_concurrency(store: &dyn TaskStore) {
+    open(store, 2, 100).await;
+    for n in 0..5 {
+        submit(store, one(n, |_| {})).await;
+    }
+    let first = claim(store, 99).await;
+    assert_eq!(first.len(), 2, "[QUEUE-6] leased at once");
+    let workers: std::collections::BTreeSet<_> =
+        first.iter().filter_map(|claimed| claimed.row.worker.clone()).collect();
+    assert_eq!(workers.len(), 2, "[QUEUE-7] two tasks on one worker");
+    assert!(claim(store, 99).await.is_empty(), "[QUEUE-6] leased beyond the concurrency");
+}
+
+pub(super) async fn one_key_is_one_task(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    let keyed = |n, hash| {
+        one(n, |task| {
+            task.key = Some("key".into());
+            task.inputs_hash = hash;
+        })
+    };
+    submit(store, keyed(0, 7)).await;
+    assert!(
+        matches!(submit(store, keyed(1, 7)).await, Submitted::Existing(row) if row.id() == id(0)),
+        "[IDEM-1] the same key and inputs"
+    );
+    assert!(
+        matches!(submit(store, keyed(2, 8)).await, Submitted::Conflict(first) if first == id(0)),
+        "[IDEM-1] the same key with other inputs"
+    );
+    let mut foreign = keyed(3, 8);
+    foreign.task.scope = Scope::new("other");
+    assert!(
+        matches!(submit(store, foreign).await, Submitted::Inserted { .. }),
+        "[SCOPE-2] the key of another scope"
+    );
+}
+
+pub(super) async fn a_queued_task_is_cancelled_at_once(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |_| {})).await;
+    assert!(
+        matches!(post(store, START, cancel(0)).await, Verdict::Moved(row) if row.state == State::Cancelled),
+        "[CANCEL-1] a queued task"
+    );
+    assert!(claim(store, 1).await.is_empty(), "[CANCEL-1] it was leased all the same");
+    assert!(
+        matches!(post(store, START, cancel(0)).await, Verdict::Refused(row, _) if row.state == State::Cancelled),
+        "[CANCEL-4] a terminal task"
+    );
+}
+
+pub(super) async fn a_slot_outlives_its_task(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    for n in 0..2 {
+        submit(store, one(n, |_| {})).await;
+    }
+    let Some(first) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    post(store, START, attempt(&first, done("x"), false)).await;
+    assert!(claim(store, 1).await.is_empty(), "[QUEUE-6] the executor is not gone yet");
+    let posted = must(store.release(START, vec![(first.row.id(), first.row.fence)]).await);
+    must(posted.receipt.committed().await);
+    assert_eq!(claim(store, 1).await.len(), 1, "[QUEUE-6] the executor is gone");
+}
+
+pub(super) async fn a_late_outcome_is_kept_beside_the_end(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |task| task.limits.run = Some(Duration::from_secs(5)))).await;
+    let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    post(store, START, attempt(&claimed, Change::Start, false)).await;
+    must(must(store.fire(at(6), 100).await).receipt.committed().await);
+    assert_eq!(task(store, 0).await.0.state, State::TimedOut, "[TIME-3] the run deadline");
+    let late = post(store, at(7), attempt(&claimed, done("late"), true)).await;
+    assert!(matches!(late, Verdict::Late(_)), "[LEASE-7] got {late:?}");
+    let (row, payload) = task(store, 0).await;
+    assert_eq!(row.state, State::TimedOut, "[STATE-2] a late event moved a terminal task");
+    assert!(payload.late.is_some(), "[LEASE-7] the late result is not kept");
+}
+
+pub(super) async fn a_stale_attempt_changes_nothing(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |_| {})).await;
+    let Some(first) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    post(store, START, attempt(&first, Change::Undeliver, true)).await;
+    let Some(second) = claim(store, 1).await.pop() else { panic!("nothing was leased again") };
+    assert!(second.row.fence > first.row.fence, "[LEASE-1] fences grow");
+    assert_eq!(second.row.attempt, 1, "an attempt that was not delivered is not spent");
+    let stale = post(store, START, attempt(&first, done("old"), true)).await;
+    assert!(matches!(stale, Verdict::Refused(..)), "[LEASE-1] got {stale:?}");
+    assert_eq!(task(store, 0).await.0.state, State::Scheduled, "[LEASE-1] an old attempt's word");
+}
+
+pub(super) async fn a_foreign_scope_sees_nothing(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |_| {})).await;
+    let other = Scope::new("other");
+    let found = must(store.find(&other, id(0)).await);
+    assert!(matches!(found, Found::Absent), "[SCOPE-2] found {found:?}");
+    let page = must(store.list(&other, &Filter::default(), None, 99).await);
+    assert!(page.items.is_empty(), "[SCOPE-2] listed {:?}", page.items);
+    let foreign = Post { scope: Some(other), ..cancel(0) };
+    let verdict = post(store, START, foreign).await;
+    assert!(matches!(verdict, Verdict::Absent), "[SCOPE-2] a foreign cancel: {verdict:?}");
+    assert_eq!(task(store, 0).await.0.state, State::Queued, "[SCOPE-2] it was touched");
+}
+
+pub(super) async fn deadlines_fire_and_heartbeats_hold_them_off(store: &dyn TaskStore) {
+    open(store, 2, 100).await;
+    for n in 0..2 {
+        submit(store, one(n, |_| {})).await;
+    }
+    let claimed = claim(store, 2).await;
+    for one in &claimed {
+        post(store, START, attempt(one, Change::Start, false)).await;
+    }
+    let Some(alive) = claimed.first() else { panic!("nothing was leased") };
+    let beat = Beat { id: alive.row.id(), fence: alive.row.fence, progress: None, partial: None };
+    let told = must(store.heartbeat(at(20), vec![beat]).await);
+    assert_eq!(told, [Directive::Continue], "[LEASE-2] a heartbeat");
+    let posted = must(store.fire(at(31), 100).await);
+    assert!(posted.value.is_some_and(|next| next > at(31)), "no further deadline is armed");
+    assert_eq!(task(store, 0).await.0.state, State::Running, "[LEASE-2] the one that was heard");
+    let (lost, payload) = task(store, 1).await;
+    assert_eq!(lost.failure, Some(Kind::WorkerLost), "[LEASE-2] the one that was not");
+    assert!(matches!(payload.outcome, Some(Outcome::Failed(_))), "[LEASE-3] its outcome");
+}
+
+pub(super) async fn a_held_lane_keeps_its_order(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    for n in 0..2 {
+        submit(store, one(n, |_| {})).await;
+    }
+    let hold = |hold| store.hold(START, LANE.into(), hold);
+    assert_eq!(must(hold(Some(WaitReason::Compiling)).await).value, 2, "[QUEUE-5] held");
+    submit(store, one(2, |_| {})).await;
+    let (row, _) = task(store, 2).await;
+    assert_eq!(
+        (row.state, row.waiting),
+        (State::Waiting, Some(WaitReason::Compiling)),
+        "[QUEUE-5]"
+    );
+    assert!(claim(store, 9).await.is_empty(), "[QUEUE-5] a held lane was leased from");
+    assert_eq!(must(hold(None).await).value, 3, "[QUEUE-5] resumed");
+    let next = claim(store, 1).await.pop().map(|claimed| claimed.row.id());
+    assert_eq!(next, Some(id(0)), "[QUEUE-5] it resumes in order");
+}
+
+pub(super) async fn an_expired_task_is_a_tombstone_then_nothing(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |task| task.limits.retention = Duration::from_secs(1))).await;
+    let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    post(store, START, attempt(&claimed, done("x"), true)).await;
+    must(must(store.fire(at(2), 100).await).receipt.committed().await);
+    let found = must(store.find(&Scope::local(), id(0)).await);
+    assert!(matches!(found, Found::Tombstone(_)), "[TIME-5] found {found:?}");
+    let day = Duration::from_secs(25 * 3600);
+    let swept = must(store.sweep(at(2) + day, 100).await);
+    assert_eq!(swept, [id(0)], "[SWEEP-1] what was forgotten");
+    let found = must(store.find(&Scope::local(), id(0)).await);
+    assert!(matches!(found, Found::Absent), "[SWEEP-1] found {found:?}");
+}
+
+pub(super) async fn a_failed_attempt_is_retried_by_policy(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    let policy = retry::Policy {
+        max_attempts: 2,
+        backoff: Duration::from_secs(4),
+        on: vec![Kind::ToolFailed],
+    };
+    submit(store, one(0, |task| task.retry = policy)).await;
+    for number in 1..=2 {
+        let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+        assert_eq!(claimed.row.attempt, number, "[RETRY-1] the attempt's number");
+        let failure = Change::Finish(Outcome::Failed(Error::new(Kind::ToolFailed, "no")));
+        post(store, START, attempt(&claimed, failure, true)).await;
+        if number == 1 {
+            assert_eq!(task(store, 0).await.0.state, State::Waiting, "[RETRY-1] it pauses");
+            must(must(store.fire(at(5), 100).await).receipt.committed().await);
+        }
+    }
+    let (row, payload) = task(store, 0).await;
+    assert_eq!((row.state, payload.attempts.len()), (State::Failed, 2), "[RETRY-1] attempts");
+}
+
+pub(super) async fn a_history_is_one_chain(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |_| {})).await;
+    let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    post(store, START, attempt(&claimed, Change::Start, false)).await;
+    post(store, START, cancel(0)).await;
+    post(store, START, attempt(&claimed, Change::CommitCancel, false)).await;
+    post(store, START, attempt(&claimed, Change::Finish(Outcome::Cancelled), true)).await;
+    let (_, payload) = task(store, 0).await;
+    let first = payload.events.first().map(|event| (event.cause, event.from));
+    assert_eq!(first, Some((Cause::Received, None)), "[STATE-6] how it begins");
+    for (n, pair) in payload.events.windows(2).enumerate() {
+        let [one, two] = pair else { continue };
+        assert_eq!(two.from, Some(one.to), "[STATE-4] entry {n}");
+        assert_eq!(two.seq, one.seq + 1, "[STATE-4] entry {n}");
+    }
+    let last = payload.events.last().map(|event| event.to);
+    assert_eq!((last, payload.events.len()), (Some(State::Cancelled), 6), "[STATE-4] entries");
+}
+
+pub(super) async fn lists_page_without_gap_or_repeat(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    for n in 0..10 {
+        submit(store, one(n, |task| task.tags = vec![format!("n:{}", n % 2).into()])).await;
+    }
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = must(store.list(&Scope::local(), &Filter::default(), cursor, 3).await);
+        cursor = page.items.last().map(|row| Cursor(row.seq));
+        seen.extend(page.items.iter().map(Row::id));
+        if !page.has_more {
+            break;
+        }
+    }
+    assert!(seen.iter().copied().eq((0..10).rev().map(id)), "listed {seen:?}");
+    let odd = Filter { tags_any: vec!["n:1".into()], ..Filter::default() };
+    let page = must(store.list(&Scope::local(), &odd, None, 99).await);
+    assert_eq!(page.items.len(), 5, "by tag");
+}
