@@ -1,0 +1,143 @@
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use expect_test::expect;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::*;
+
+struct Attempt {
+    task: tempfile::TempDir,
+    shelf: Shelf,
+}
+
+fn attempt() -> Attempt {
+    let task = tempfile::tempdir().expect("a folder");
+    let shelf = Shelf { from: task.path().join("a1/artifacts"), to: task.path().join("artifacts") };
+    fs::create_dir_all(&shelf.from).expect("a folder");
+    Attempt { task, shelf }
+}
+
+impl Attempt {
+    fn write(&self, name: impl AsRef<Path>, bytes: &[u8]) {
+        fs::write(self.shelf.from.join(name), bytes).expect("a file");
+    }
+
+    fn collect(&self, claims: &[(&str, &str)]) -> Collected {
+        let claims: Vec<Claim> = claims
+            .iter()
+            .map(|(path, kind)| Claim { path: (*path).to_owned(), kind: Some((*kind).to_owned()) })
+            .collect();
+        let mut n = 0;
+        let ids = || {
+            n += 1;
+            ArtifactId::from(format!("art_{n}"))
+        };
+        collect(&self.shelf, &claims, ids).expect("collected")
+    }
+}
+
+// [ART-1, SEC-9]
+#[test]
+fn regular_files_of_any_name_are_kept_and_nothing_else_and_never_in_silence() {
+    let it = attempt();
+    for name in ["plain.txt", "..foo..bar", ".hidden", "-rf", "two\nlines \u{202e}.txt"] {
+        it.write(name, name.as_bytes());
+    }
+    it.write("empty", b"");
+    fs::create_dir(it.shelf.from.join("sub")).expect("a folder");
+    it.write("sub/plain.txt", b"other");
+    it.write(std::ffi::OsStr::from_bytes(b"\xff.bin"), b"x");
+    symlink("/etc/hostname", it.shelf.from.join("link.txt")).expect("a link");
+    symlink("/etc", it.shelf.from.join("dir")).expect("a link");
+    symlink("plain.txt", it.shelf.from.join("inner.txt")).expect("a link");
+    mknodat(CWD, it.shelf.from.join("pipe"), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    let _socket =
+        std::os::unix::net::UnixListener::bind(it.shelf.from.join("s.sock")).expect("a socket");
+
+    let kind = "text/html";
+    let collected = it.collect(&[
+        ("plain.txt", kind),
+        ("../../../../etc/hostname", kind),
+        ("/etc/hostname", kind),
+        ("dir/hostname", kind),
+        ("sub/../plain.txt", kind),
+        ("missing", kind),
+        ("", kind),
+    ]);
+    let mut all = String::new();
+    for artifact in &collected.artifacts {
+        all += &format!("{} ({}) {}\n", artifact.name, artifact.kind, artifact.size);
+    }
+    for note in &collected.notes {
+        all += &format!("{note}\n");
+    }
+    expect![[r#"
+        -rf (file) 3
+        ..foo..bar (file) 10
+        .hidden (file) 7
+        empty (file) 0
+        plain.txt (text/html) 9
+        sub/plain.txt (file) 5
+        two\u{a}lines \u{202e}.txt (file) 17
+        \xff.bin (file) 1
+        the reported artifact `../../../../etc/hostname` leads out of a folder
+        the reported artifact `/etc/hostname` lies outside of the artifacts folder
+        the reported artifact `sub/../plain.txt` leads out of a folder
+        the reported artifact `` names no file
+        `dir` is no artifact: it is a link
+        `inner.txt` is no artifact: it is a link
+        `link.txt` is no artifact: it is a link
+        `pipe` is no artifact: it is no regular file
+        `s.sock` is no artifact: it is no regular file
+        the reported artifact `dir/hostname` is no regular file in the folder
+        the reported artifact `missing` is no regular file in the folder
+    "#]]
+    .assert_eq(&all);
+}
+
+#[test]
+fn a_kept_file_has_its_bytes_and_its_hash_and_cannot_be_written() {
+    let it = attempt();
+    it.write("a.txt", b"abc");
+    let collected = it.collect(&[]);
+    let [artifact] = &collected.artifacts[..] else { panic!("{collected:?}") };
+    let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!((&*artifact.path, &*artifact.sha256), ("artifacts/art_1", sha256));
+    let kept = it.task.path().join(&*artifact.path);
+    assert_eq!(fs::read(&kept).expect("kept"), b"abc");
+    let mode = fs::metadata(&kept).expect("facts").permissions().mode();
+    assert_eq!(mode & 0o777, 0o400);
+    assert!(!it.shelf.from.join("a.txt").exists());
+}
+
+#[test]
+fn a_file_with_another_name_elsewhere_is_copied_and_left_as_it_is() {
+    let it = attempt();
+    let outside = it.task.path().join("outside");
+    fs::write(&outside, b"shared").expect("a file");
+    fs::hard_link(&outside, it.shelf.from.join("alias")).expect("a second name");
+    let before = fs::metadata(&outside).expect("facts").permissions().mode();
+    let collected = it.collect(&[]);
+    let [artifact] = &collected.artifacts[..] else { panic!("{collected:?}") };
+    fs::write(&outside, b"changed").expect("still writable");
+    assert_eq!(fs::read(it.task.path().join(&*artifact.path)).expect("kept"), b"shared");
+    assert_eq!(fs::metadata(&outside).expect("facts").permissions().mode(), before);
+}
+
+#[test]
+fn a_folder_that_was_replaced_by_a_link_is_not_entered() {
+    let it = attempt();
+    fs::remove_dir(&it.shelf.from).expect("removed");
+    symlink("/etc", &it.shelf.from).expect("a link");
+    assert!(collect(&it.shelf, &[], || ArtifactId::from("art")).is_err());
+}
+
+#[test]
+fn no_artifact_leaves_no_folder() {
+    let it = attempt();
+    assert!(it.collect(&[]).artifacts.is_empty());
+    assert!(!it.shelf.to.exists());
+}

@@ -1,0 +1,147 @@
+//! One attempt of a command tool: from its folder to its outcome.
+
+mod environment;
+mod folder;
+mod outcome;
+mod program;
+mod result;
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::log::Draft;
+use raincheck_core::progress::Progress;
+use raincheck_core::task::{Metrics, Outcome};
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::{Stop, TaskContext};
+
+use crate::artifacts::{self, Collected};
+use crate::os::Order;
+use crate::supervise::{Ended, Listener, note, supervise};
+use crate::tool::CommandTool;
+
+use folder::Folder;
+
+/// The grace when the server itself ends, which gives its attempts half a second.
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(250);
+
+/// Runs a tool once.
+pub(crate) async fn run(
+    tool: &CommandTool,
+    root: &Path,
+    inputs: Json,
+    context: &TaskContext,
+) -> Outcome {
+    let folder = match Folder::create(root, context.id(), context.number()).await {
+        Ok(folder) => folder,
+        Err(error) => return Outcome::Failed(no_folder(&error)),
+    };
+    let outcome = match order(tool, &folder, context) {
+        Ok(order) => run_in(tool, &folder, order, inputs, context).await,
+        Err(error) => Outcome::Failed(error),
+    };
+    folder.clear().await;
+    outcome
+}
+
+fn order(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> Result<Order, Error> {
+    let path = environment::path_for(&tool.environment);
+    let program = program::find(tool, path.as_deref())?;
+    let mark = environment::mark(context.id());
+    let environment = environment::of(tool, folder, context.id(), context.number());
+    let arguments = tool.argv.iter().skip(1).cloned().collect();
+    Ok(Order { program, arguments, folder: tool.folder.clone(), environment, mark })
+}
+
+async fn run_in(
+    tool: &CommandTool,
+    folder: &Folder,
+    order: Order,
+    inputs: Json,
+    context: &TaskContext,
+) -> Outcome {
+    context.limit_logs(tool.log_quota).await;
+    let listener = Heard(context);
+    let stop = async {
+        context.stop().cancelled().await;
+        match context.stop_reason() {
+            Some(Stop::Shutdown) => tool.grace.min(SHUTDOWN_GRACE),
+            Some(Stop::Cancelled | Stop::TimedOut | Stop::Lost) | None => tool.grace,
+        }
+    };
+    let ended = supervise(order, inputs.get().as_bytes(), &listener, stop).await;
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(error) => return Outcome::Failed(program::not_started(tool, &error)),
+    };
+    context.metrics(metrics(&ended));
+    keep_artifacts(folder, &ended, &listener).await;
+    let result = folder.read_result().await;
+    outcome::of(tool, &ended, result, context.stop_reason())
+}
+
+fn metrics(ended: &Ended) -> Metrics {
+    let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    Metrics {
+        wall_ms: millis(ended.wall),
+        cpu_ms: ended.usage.cpu.map(millis),
+        peak_memory_bytes: ended.usage.peak_memory,
+    }
+}
+
+/// Records what the attempt left, unless the task is over or not this attempt's any more.
+async fn keep_artifacts(folder: &Folder, ended: &Ended, listener: &Heard<'_>) {
+    let context = listener.0;
+    if matches!(context.stop_reason(), Some(Stop::TimedOut | Stop::Lost | Stop::Shutdown)) {
+        return;
+    }
+    let (shelf, claims) = (folder.shelf(), ended.claims.clone());
+    let ids = context.clone();
+    let collect = move || artifacts::collect(&shelf, &claims, || ids.new_artifact_id());
+    let collected = match tokio::task::spawn_blocking(collect).await {
+        Ok(Ok(collected)) => collected,
+        Ok(Err(error)) => Collected::failed(error.kind()),
+        Err(_) => return,
+    };
+    collected.artifacts.into_iter().for_each(|artifact| context.artifact(artifact));
+    let notes = collected.notes.into_iter().map(|text| note(listener, text)).collect();
+    context.logs(notes).await;
+}
+
+/// What the system says of a folder that cannot be made, without the path.
+fn no_folder(error: &std::io::Error) -> Error {
+    let message = format!("the folder of the attempt cannot be made: {}", error.kind());
+    Error::new(Kind::StorageUnavailable, message).with_guarantee(Guarantee::NotExecuted)
+}
+
+/// A program's words on their way to its task.
+struct Heard<'a>(&'a TaskContext);
+
+#[async_trait]
+impl Listener for Heard<'_> {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.0.progress(progress);
+    }
+
+    fn partial(&self, partial: Json) {
+        self.0.partial(partial);
+    }
+
+    async fn logs(&self, lines: Vec<Draft>) {
+        self.0.logs(lines).await;
+    }
+
+    async fn stopping(&self) {
+        // A task that has ended by its deadline has nothing left to commit to: the signal is due.
+        if self.0.stop_reason() == Some(Stop::Cancelled) {
+            self.0.committed_to_end().await;
+        }
+    }
+}

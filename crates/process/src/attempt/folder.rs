@@ -1,0 +1,91 @@
+//! Where an attempt keeps its files.
+//!
+//! ```text
+//! <root>/<task id>/artifacts/<artifact id>    what attempts left, for good
+//! <root>/<task id>/a<attempt>/artifacts/      where the program leaves files
+//! <root>/<task id>/a<attempt>/result.json     where the program writes its result
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
+
+use super::result;
+use crate::artifacts::Shelf;
+
+/// The folder of one attempt. Only its owner may look into it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    task: PathBuf,
+    attempt: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder, empty.
+    pub(super) async fn create(root: &Path, id: TaskId, number: u32) -> io::Result<Self> {
+        let task = root.join(id.to_string());
+        let folder = Self { attempt: task.join(format!("a{number}")), task };
+        let (attempt, artifacts) = (folder.attempt.clone(), folder.artifacts());
+        blocking(move || {
+            match std::fs::remove_dir_all(&attempt) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            private().recursive(true).create(artifacts)
+        })
+        .await?;
+        Ok(folder)
+    }
+
+    /// Returns where the program writes its result.
+    pub(super) fn result(&self) -> PathBuf {
+        self.attempt.join("result.json")
+    }
+
+    /// Returns where the program leaves its artifacts.
+    pub(super) fn artifacts(&self) -> PathBuf {
+        self.attempt.join("artifacts")
+    }
+
+    /// Returns what the artifacts are taken from and moved to.
+    pub(super) fn shelf(&self) -> Shelf {
+        Shelf { from: self.artifacts(), to: self.task.join("artifacts") }
+    }
+
+    /// Reads the result; `None` when the program wrote none.
+    pub(super) async fn read_result(&self) -> Result<Option<Json>, Error> {
+        let path = self.result();
+        tokio::task::spawn_blocking(move || result::read(&path))
+            .await
+            .unwrap_or_else(|_| Err(Error::new(Kind::Panicked, "the result could not be read")))
+    }
+
+    /// Removes what is left of the attempt; its artifacts are elsewhere by now.
+    pub(super) async fn clear(self) {
+        let Self { task, attempt } = self;
+        let removed = blocking(move || {
+            std::fs::remove_dir_all(attempt)?;
+            // Only when no attempt left an artifact.
+            let _ = std::fs::remove_dir(task);
+            Ok(())
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "the folder of an attempt remains");
+        }
+    }
+}
+
+async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+fn private() -> std::fs::DirBuilder {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix sets a mode"))]
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}

@@ -1,0 +1,177 @@
+//! From the end of a program to the outcome of its attempt.
+
+use raincheck_core::content::{Content, Json};
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::task::Outcome;
+use raincheck_core::text::clip;
+use raincheck_runtime::Stop;
+use serde::Serialize;
+
+use crate::os::{Exit, signal_name};
+use crate::supervise::Ended;
+use crate::tool::CommandTool;
+
+/// How much of the last line an error's message quotes, in bytes.
+const QUOTE: usize = 500;
+
+/// The result of a program that wrote none.
+#[derive(Serialize)]
+struct Plain<'a> {
+    exit_code: i32,
+    stdout_tail: &'a str,
+}
+
+/// What is known of a program that failed.
+#[derive(Serialize)]
+struct Details<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal_number: Option<i32>,
+    stderr_tail: &'a [String],
+}
+
+/// Says how an attempt ended.
+///
+/// A program that was stopped and still ended well with a result of its own has that result kept:
+/// the engine decides whether it comes too late [LEASE-7].
+pub(super) fn of(
+    tool: &CommandTool,
+    ended: &Ended,
+    result: Result<Option<Json>, Error>,
+    reason: Option<Stop>,
+) -> Outcome {
+    match (ended.exit, result) {
+        (Some(Exit::Code(0)), Ok(Some(json))) => Outcome::Succeeded(vec![Content::Json(json)]),
+        _ if ended.is_stopped => stopped(tool, reason),
+        (Some(Exit::Code(0)), Ok(None)) => plain(&ended.stdout_tail),
+        (Some(Exit::Code(0)), Err(error)) => Outcome::Failed(error),
+        (Some(exit), _) => Outcome::Failed(failed(tool, exit, &ended.stderr_tail)),
+        (None, _) => Outcome::Failed(lost(tool, "its end could not be read")),
+    }
+}
+
+fn stopped(tool: &CommandTool, reason: Option<Stop>) -> Outcome {
+    match reason {
+        Some(Stop::Shutdown) => Outcome::Failed(lost(tool, "the server stopped before it ended")),
+        Some(Stop::Cancelled | Stop::TimedOut | Stop::Lost) | None => Outcome::Cancelled,
+    }
+}
+
+fn plain(stdout_tail: &str) -> Outcome {
+    let json = Json::of(&Plain { exit_code: 0, stdout_tail });
+    Outcome::Succeeded(vec![Content::Json(json.unwrap_or_else(|_| Json::null()))])
+}
+
+fn lost(tool: &CommandTool, how: &str) -> Error {
+    let message = format!("tool `{}` was lost: {how}", tool.spec.name);
+    Error::new(Kind::WorkerLost, message).with_guarantee(Guarantee::Unknown)
+}
+
+fn failed(tool: &CommandTool, exit: Exit, stderr_tail: &[String]) -> Error {
+    let name = &tool.spec.name;
+    let (mut message, signal) = match exit {
+        Exit::Code(code) => (format!("tool `{name}` exited with code {code}"), None),
+        Exit::Signal(number) => {
+            let signal = signal_name(number);
+            (format!("tool `{name}` was killed by {signal}"), Some((signal, number)))
+        }
+    };
+    if let Some(last) = stderr_tail.iter().rev().find(|line| !line.trim().is_empty()) {
+        message = format!("{message}: {}", clip(last, QUOTE));
+    }
+    let details = Details {
+        exit_code: match exit {
+            Exit::Code(code) => Some(code),
+            Exit::Signal(_) => None,
+        },
+        signal: signal.as_ref().map(|(name, _)| name.as_str()),
+        signal_number: signal.as_ref().map(|(_, number)| *number),
+        stderr_tail,
+    };
+    let mut error = Error::new(Kind::ToolFailed, message);
+    error.details = Json::of(&details).ok();
+    if signal.is_some_and(|(name, _)| name == "SIGKILL") {
+        error = error.with_hint(
+            "nobody here killed it: the system may have run out of memory; look at the system's log, \
+             give it less to do or more memory, and run it again",
+        );
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use expect_test::{Expect, expect};
+    use raincheck_core::tool::ToolSpec;
+
+    use super::*;
+    use crate::os::Usage;
+
+    fn ended(exit: Exit) -> Ended {
+        Ended {
+            exit: Some(exit),
+            usage: Usage::default(),
+            wall: Duration::ZERO,
+            is_stopped: false,
+            stdout_tail: "out\n".to_owned(),
+            stderr_tail: vec!["step 9 of 9".to_owned(), String::new()],
+            claims: Vec::new(),
+        }
+    }
+
+    fn outcome(ended: &Ended, result: Option<&str>, reason: Option<Stop>) -> String {
+        let spec = ToolSpec::new("sim", "Simulates", Json::empty_object());
+        let tool = CommandTool::new(spec, vec!["sim".to_owned()], "/");
+        let result = result.map(|text| Json::parse(text).expect("JSON"));
+        match of(&tool, ended, Ok(result), reason) {
+            Outcome::Succeeded(parts) => format!("succeeded {parts:?}"),
+            Outcome::Failed(error) => serde_json::to_string(&error).expect("an error is JSON"),
+            Outcome::Cancelled => "cancelled".to_owned(),
+        }
+    }
+
+    fn check(exit: Exit, expected: &Expect) {
+        expected.assert_eq(&outcome(&ended(exit), None, None));
+    }
+
+    #[test]
+    fn code_and_signal_are_different_facts_and_both_are_told() {
+        check(
+            Exit::Code(137),
+            &expect![[
+                r#"{"code":"tool_failed","message":"tool `sim` exited with code 137: step 9 of 9","retryable":false,"guarantee":"executed","recovery":"inspect_then_retry","hint":"read the message and the log of the task, correct the cause and run it again","details":{"exit_code":137,"stderr_tail":["step 9 of 9",""]}}"#
+            ]],
+        );
+        check(
+            Exit::Signal(9),
+            &expect![[
+                r#"{"code":"tool_failed","message":"tool `sim` was killed by SIGKILL: step 9 of 9","retryable":false,"guarantee":"executed","recovery":"inspect_then_retry","hint":"nobody here killed it: the system may have run out of memory; look at the system's log, give it less to do or more memory, and run it again","details":{"signal":"SIGKILL","signal_number":9,"stderr_tail":["step 9 of 9",""]}}"#
+            ]],
+        );
+        check(
+            Exit::Code(0),
+            &expect![[r#"succeeded [Json({"exit_code":0,"stdout_tail":"out\n"})]"#]],
+        );
+    }
+
+    #[test]
+    fn a_program_that_fails_has_no_result() {
+        assert!(outcome(&ended(Exit::Code(1)), Some("{}"), None).contains("tool_failed"));
+    }
+
+    #[test]
+    fn a_program_that_was_stopped_keeps_only_a_result_of_its_own() {
+        let stopped = Ended { is_stopped: true, ..ended(Exit::Code(0)) };
+        let reason = Some(Stop::Cancelled);
+        assert_eq!(outcome(&stopped, Some("7"), reason), "succeeded [Json(7)]");
+        assert_eq!(outcome(&stopped, None, reason), "cancelled");
+        let killed = Ended { is_stopped: true, ..ended(Exit::Signal(15)) };
+        assert_eq!(outcome(&killed, Some("7"), reason), "cancelled");
+        assert!(outcome(&killed, None, Some(Stop::Shutdown)).contains("worker_lost"));
+    }
+}

@@ -1,0 +1,116 @@
+//! The set of command tools of one server.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{TaskId, ToolName};
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Attempt, Call, Executor, Placement, Route, TaskContext, ToolSet};
+
+use crate::attempt;
+use crate::tool::CommandTool;
+
+/// What a task's cancel grace has beyond the tool's own, so that the executor's word comes first.
+const GRACE_MARGIN: Duration = Duration::from_secs(2);
+
+/// Command tools, and the folder that holds what their tasks leave.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use raincheck_core::content::Json;
+/// use raincheck_core::tool::ToolSpec;
+/// use raincheck_process::{CommandTool, Commands};
+/// use raincheck_runtime::Options;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let spec = ToolSpec::new("render", "Renders a scene", Json::parse(r#"{"type":"object"}"#)?);
+/// let argv = vec!["python3".to_owned(), "render.py".to_owned()];
+/// let render = CommandTool::new(spec, argv, "/srv/scenes");
+/// let commands = Commands::new("/var/lib/raincheck/tasks", vec![render])?;
+/// let options = Options::in_memory().with_tools(Arc::new(commands));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Commands {
+    shelf: Arc<Shelf>,
+}
+
+#[derive(Debug)]
+struct Shelf {
+    root: PathBuf,
+    tools: BTreeMap<ToolName, CommandTool>,
+}
+
+impl Commands {
+    /// Makes a set whose tasks live below `root`, each in a folder named after its id.
+    ///
+    /// Artifacts stay at `<root>/<task id>/` and [`Artifact::path`] until the task is forgotten.
+    ///
+    /// # Errors
+    /// When the working folder of this process is gone, so that a relative `root` has no place.
+    ///
+    /// [`Artifact::path`]: raincheck_core::task::Artifact::path
+    pub fn new(root: impl AsRef<Path>, tools: Vec<CommandTool>) -> io::Result<Self> {
+        let root = std::path::absolute(root)?;
+        let tools = tools.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
+        Ok(Self { shelf: Arc::new(Shelf { root, tools }) })
+    }
+}
+
+#[async_trait]
+impl ToolSet for Commands {
+    fn specs(&self) -> Vec<ToolSpec> {
+        self.shelf.tools.values().map(|tool| tool.spec.clone()).collect()
+    }
+
+    async fn route(&self, call: &Call) -> Result<Route, Error> {
+        let tool = self.shelf.find(&call.tool)?;
+        let mut placement = Placement::from_spec(&tool.spec);
+        placement.limits.grace = tool.grace + GRACE_MARGIN;
+        Ok(Route::Task(Box::new(placement)))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::clone(&self.shelf) as Arc<dyn Executor>
+    }
+
+    async fn forget(&self, ids: &[TaskId]) {
+        for id in ids {
+            let folder = self.shelf.root.join(id.to_string());
+            match tokio::fs::remove_dir_all(&folder).await {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(task = %id, %error, "the files of a forgotten task remain");
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Executor for Shelf {
+    async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
+        match self.find(&attempt.row.task.tool) {
+            Ok(tool) => attempt::run(tool, &self.root, attempt.inputs, &context).await,
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+}
+
+impl Shelf {
+    fn find(&self, name: &ToolName) -> Result<&CommandTool, Error> {
+        self.tools
+            .get(name)
+            .ok_or_else(|| Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
+    }
+}

@@ -1,0 +1,40 @@
+//! Command tools: any program, in any language, as a durable tool.
+//!
+//! A [`CommandTool`] says what to run; [`Commands`] holds them and is the [`ToolSet`] that an engine
+//! is given. One attempt is one run of the program:
+//!
+//! | what the program sees | what it is for |
+//! |---|---|
+//! | standard input | the inputs as JSON, byte for byte, then the end |
+//! | standard output and error | become log lines of the task |
+//! | `RAINCHECK_CONTROL_FD` | a descriptor for JSON lines: `{"progress":{…}}`, `{"partial":…}`, `{"log":{"level","message"}}`, `{"artifact":{"path","kind"}}` |
+//! | `RAINCHECK_RESULT_FILE` | where it may write its result as JSON |
+//! | `RAINCHECK_ARTIFACTS_DIR` | a folder; every regular file left in it becomes an artifact |
+//! | `RAINCHECK_TASK_ID`, `RAINCHECK_ATTEMPT` | who it is |
+//!
+//! Exit code 0 is success. The program leads a process group of its own and inherits nothing but
+//! its pipes and the variables its tool allows. When it has to stop, its group gets SIGTERM, and
+//! after a grace everything it started is killed, also what left the group; what it leaves running
+//! at its own end is ended too. On Linux the kernel kills the program itself when the server dies.
+//!
+//! Not enforced yet: a limit on memory or processor time. They are checked at submit only.
+//!
+//! [`ToolSet`]: raincheck_runtime::ToolSet
+//!
+//! Requirement ids in brackets (`[CANCEL-6]`) refer to `docs/spec`.
+#![cfg_attr(not(unix), expect(dead_code, reason = "no other platform runs programs yet"))]
+
+mod tool;
+
+mod commands;
+
+mod attempt;
+
+mod artifacts;
+
+mod supervise;
+
+mod os;
+
+pub use commands::Commands;
+pub use tool::{CommandTool, DEFAULT_ENVIRONMENT, EnvRule};

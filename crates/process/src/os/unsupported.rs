@@ -1,0 +1,39 @@
+//! The platform that has no command tools yet: every start fails with the reason.
+
+use std::io;
+use std::time::Duration;
+
+use super::{Exit, Order, Pipes, Usage};
+
+/// A program that cannot exist here.
+#[derive(Debug)]
+pub(crate) enum Process {}
+
+/// Refuses to start anything.
+#[expect(clippy::unused_async, reason = "other platforms wait here")]
+pub(crate) async fn spawn(_order: Order) -> io::Result<(Process, Pipes)> {
+    let reason = "command tools are not built for this platform yet";
+    Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+}
+
+impl Process {
+    pub(crate) async fn ended(&mut self) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn has_ended(&self) -> io::Result<bool> {
+        match *self {}
+    }
+
+    pub(crate) async fn settle(&mut self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) async fn stop(&mut self, _grace: Duration) {
+        match *self {}
+    }
+
+    pub(crate) fn reap(self) -> io::Result<(Exit, Usage)> {
+        match self {}
+    }
+}

@@ -1,0 +1,176 @@
+//! Runs one program from its start until nothing of it is left.
+//!
+//! **Boundary**: this module knows pipes and processes, not tasks. It is given an order and the
+//! bytes of standard input, and it tells a [`Listener`] what the program says; so it can one day do
+//! the same in a process of its own that outlives the server.
+
+mod backlog;
+mod control;
+mod lines;
+mod pumps;
+mod tail;
+
+use std::io;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use raincheck_core::content::Json;
+use raincheck_core::log::{Draft, Level, Stream};
+use raincheck_core::progress::Progress;
+use raincheck_core::time::Timestamp;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::os::{self, Exit, Order, Pipes, Process, Usage};
+
+pub(crate) use control::Claim;
+
+/// How long pipes are read after the tree is gone, should somebody outside of it hold them open.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Hears what a program says while it runs.
+#[async_trait]
+pub(crate) trait Listener: Send + Sync {
+    /// Returns the instant that a log line read now carries.
+    fn now(&self) -> Timestamp;
+
+    /// Takes how far the program is.
+    fn progress(&self, progress: Progress);
+
+    /// Takes what the program has so far.
+    fn partial(&self, partial: Json);
+
+    /// Takes log lines, in the order of each stream. It may be slow: the program is not held up.
+    async fn logs(&self, lines: Vec<Draft>);
+
+    /// Hears that the program is about to be stopped, before it gets a signal.
+    async fn stopping(&self);
+}
+
+/// The end of a program.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// How it ended; `None` when the system does not tell.
+    pub(crate) exit: Option<Exit>,
+    /// What it used.
+    pub(crate) usage: Usage,
+    /// How long it ran.
+    pub(crate) wall: Duration,
+    /// Whether it was stopped, and not by itself at its end.
+    pub(crate) is_stopped: bool,
+    /// Its last words on standard output.
+    pub(crate) stdout_tail: String,
+    /// Its last lines on standard error.
+    pub(crate) stderr_tail: Vec<String>,
+    /// What it said about its artifacts.
+    pub(crate) claims: Vec<Claim>,
+}
+
+/// Runs a program until nothing of it is left.
+///
+/// `stop` resolves to a grace when the program has to end early: its process group gets SIGTERM, and
+/// what is left of its tree after the grace is killed. A program that has ended before `stop` was
+/// seen counts as ended by itself.
+///
+/// # Errors
+/// When the program cannot be started.
+pub(crate) async fn supervise(
+    order: Order,
+    stdin: &[u8],
+    listener: &dyn Listener,
+    stop: impl Future<Output = Duration>,
+) -> io::Result<Ended> {
+    let begun = Instant::now();
+    let (mut process, pipes) = os::spawn(order).await?;
+    let (gone, cut) = (CancellationToken::new(), CancellationToken::new());
+    let (log, backlog) = backlog::open();
+    let own = log.clone();
+    let Pipes { stdin: input, stdout, stderr, control } = pipes;
+
+    let life = async {
+        let life = live(&mut process, listener, stop).await;
+        gone.cancel();
+        if let Ok(Life::LeftBehind(n)) = &life {
+            let text = format!("{n} processes that the program left running were ended with it");
+            own.finish(vec![note(listener, text)]).await;
+        }
+        (life, begun.elapsed())
+    };
+    let speech = async {
+        let stdout = pumps::output(stdout, Stream::Stdout, listener, log.clone(), &cut);
+        let stderr = pumps::output(stderr, Stream::Stderr, listener, log.clone(), &cut);
+        let control = pumps::control(control, listener, log, &cut);
+        tokio::join!(stdout, stderr, control, pumps::feed(input, stdin, &gone))
+    };
+    let overtime = async {
+        gone.cancelled().await;
+        sleep(DRAIN).await;
+        cut.cancel();
+        std::future::pending().await
+    };
+    let speech = async {
+        tokio::select! { said = speech => said, never = overtime => never }
+    };
+    let ((life, wall), (stdout, stderr, claims, ()), ()) =
+        tokio::join!(life, speech, backlog.drain(listener));
+
+    let is_stopped = matches!(life, Ok(Life::Stopped));
+    let (exit, usage) = match life.and_then(|_| process.reap()) {
+        Ok((exit, usage)) => (Some(exit), usage),
+        Err(error) => {
+            tracing::warn!(%error, "the end of a program cannot be read");
+            (None, Usage::default())
+        }
+    };
+    Ok(Ended {
+        exit,
+        usage,
+        wall,
+        is_stopped,
+        stdout_tail: stdout.text(),
+        stderr_tail: stderr.lines(),
+        claims,
+    })
+}
+
+/// How a program's tree came to be gone.
+enum Life {
+    /// The program ended by itself, and with it all it had started.
+    Whole,
+    /// The program ended by itself; so many processes it left behind were ended.
+    LeftBehind(usize),
+    /// The program was stopped.
+    Stopped,
+}
+
+async fn live(
+    process: &mut Process,
+    listener: &dyn Listener,
+    stop: impl Future<Output = Duration>,
+) -> io::Result<Life> {
+    let grace = tokio::select! {
+        biased;
+        ended = process.ended() => ended.map(|()| None),
+        grace = stop => Ok(Some(grace)),
+    };
+    match grace? {
+        Some(grace) if !process.has_ended()? => {
+            listener.stopping().await;
+            process.stop(grace).await;
+            Ok(Life::Stopped)
+        }
+        _ => Ok(match process.settle().await {
+            0 => Life::Whole,
+            n => Life::LeftBehind(n),
+        }),
+    }
+}
+
+/// Makes a warning of our own for the log of the program.
+pub(crate) fn note(listener: &dyn Listener, text: impl Into<std::sync::Arc<str>>) -> Draft {
+    Draft { ts: listener.now(), stream: Stream::System, level: Level::Warn, message: text.into() }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The readers and the writer of a program's pipes.
+
+use raincheck_core::log::{Draft, Level, Stream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::backlog::{BATCH, Log};
+use super::control::{Channel, Claim, Report};
+use super::lines::{Splitter, messages};
+use super::tail::Tail;
+use super::{Listener, note};
+
+/// How much is read at once, the size of a pipe.
+const CHUNK: usize = 64 << 10;
+
+/// The most words about artifacts that one program may say.
+const MAX_CLAIMS: usize = 10_000;
+
+/// Writes all of standard input, then closes it. A program need not read it.
+pub(super) async fn feed(
+    mut pipe: impl AsyncWrite + Unpin,
+    bytes: &[u8],
+    gone: &CancellationToken,
+) {
+    tokio::select! {
+        // A program that closes its input early is no fault.
+        _ = pipe.write_all(bytes) => {}
+        () = gone.cancelled() => {}
+    }
+}
+
+/// Reads an output stream to its end and returns its last words.
+pub(super) async fn output(
+    pipe: impl AsyncRead + Unpin,
+    stream: Stream,
+    listener: &dyn Listener,
+    mut log: Log,
+    cut: &CancellationToken,
+) -> Tail {
+    let (mut tail, mut splitter) = (Tail::default(), Splitter::default());
+    let mut source = Source::new(pipe, cut);
+    loop {
+        let mut lines = Vec::new();
+        let bytes = source.read().await;
+        let ts = listener.now();
+        let mut add = |message| lines.push(Draft { ts, stream, level: Level::Info, message });
+        if let Some(bytes) = bytes {
+            tail.push(bytes);
+            splitter.push(bytes, &mut add);
+        } else {
+            splitter.finish(&mut add);
+        }
+        let is_over = bytes.is_none();
+        send(&mut log, listener, lines).await;
+        if is_over {
+            break;
+        }
+    }
+    if cut.is_cancelled() {
+        let text =
+            "an output stream is held open by a process outside the program's tree; it was closed";
+        send(&mut log, listener, vec![note(listener, text)]).await;
+    }
+    log.close(listener).await;
+    tail
+}
+
+/// Reads the control channel to its end and returns what was said about artifacts.
+pub(super) async fn control(
+    pipe: impl AsyncRead + Unpin,
+    listener: &dyn Listener,
+    mut log: Log,
+    cut: &CancellationToken,
+) -> Vec<Claim> {
+    let (mut channel, mut claims) = (Channel::default(), Vec::new());
+    let mut source = Source::new(pipe, cut);
+    loop {
+        let mut lines = Vec::new();
+        let bytes = source.read().await;
+        let mut hear = |report| hear(report, listener, &mut lines, &mut claims);
+        if let Some(bytes) = bytes {
+            channel.push(bytes, &mut hear);
+        } else {
+            channel.finish(&mut hear);
+        }
+        let is_over = bytes.is_none();
+        send(&mut log, listener, lines).await;
+        if is_over {
+            break;
+        }
+    }
+    log.close(listener).await;
+    claims
+}
+
+fn hear(report: Report, listener: &dyn Listener, lines: &mut Vec<Draft>, claims: &mut Vec<Claim>) {
+    match report {
+        Report::Progress(progress) => listener.progress(progress),
+        Report::Partial(partial) => listener.partial(partial),
+        Report::Log(level, text) => {
+            let ts = listener.now();
+            for line in text.lines() {
+                messages(line, &mut |message| {
+                    lines.push(Draft { ts, stream: Stream::Control, level, message });
+                });
+            }
+        }
+        Report::Artifact(claim) if claims.len() < MAX_CLAIMS => claims.push(claim),
+        Report::Artifact(_) => {
+            lines.push(note(listener, format!("more than {MAX_CLAIMS} artifacts were reported")));
+        }
+        Report::Fault(what) => lines.push(note(listener, what)),
+    }
+}
+
+async fn send(log: &mut Log, listener: &dyn Listener, lines: Vec<Draft>) {
+    let mut lines = lines.into_iter().peekable();
+    while lines.peek().is_some() {
+        log.send(listener, lines.by_ref().take(BATCH).collect()).await;
+    }
+}
+
+/// A pipe that is read until its end, or until it is cut.
+struct Source<'a, P> {
+    pipe: P,
+    buffer: Vec<u8>,
+    cut: &'a CancellationToken,
+}
+
+impl<'a, P: AsyncRead + Unpin> Source<'a, P> {
+    fn new(pipe: P, cut: &'a CancellationToken) -> Self {
+        Self { pipe, buffer: vec![0; CHUNK], cut }
+    }
+
+    /// Returns the next bytes, or `None` at the end.
+    async fn read(&mut self) -> Option<&[u8]> {
+        let n = tokio::select! {
+            biased;
+            () = self.cut.cancelled() => 0,
+            // An error is an end: nothing more can come.
+            n = self.pipe.read(&mut self.buffer) => n.unwrap_or(0),
+        };
+        self.buffer.get(..n).filter(|bytes| !bytes.is_empty())
+    }
+}

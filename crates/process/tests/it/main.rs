@@ -1,0 +1,13 @@
+//! Command tools through a real engine: what a caller sees of a program.
+#![cfg(unix)]
+
+#[cfg(test)]
+mod artifacts;
+#[cfg(test)]
+mod ends;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod results;
