@@ -1,0 +1,183 @@
+//! The budgeted call: the result when it comes in time, a handle when it does not [CALL-1].
+
+mod handle;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use raincheck_core::cancel::OnDisconnect;
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Request, Submission, View};
+
+use crate::answer::{Answer, shown};
+use crate::budget::Budget;
+use crate::dialect::canonical;
+use crate::progress::Listener;
+use crate::server::Facade;
+use crate::strict;
+
+/// How much longer an open call may take once its connection is over.
+const LAST_WAIT: Duration = Duration::from_millis(300);
+
+/// Who makes a call, and how long it can be made to wait.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// Who owns what the call makes.
+    pub(crate) scope: Scope,
+    /// How long it can be held.
+    pub(crate) budget: Budget,
+    /// Who asked for its progress.
+    pub(crate) listener: Option<Listener>,
+    /// Fires when the caller no longer wants the answer.
+    pub(crate) cancelled: CancellationToken,
+    /// Fires when the connection is over.
+    pub(crate) closing: CancellationToken,
+}
+
+/// Runs a tool for a caller that waits.
+pub(crate) async fn run(facade: &Facade, spec: &ToolSpec, inputs: Json, caller: Caller) -> Answer {
+    match attempt(facade, spec, inputs, caller).await {
+        Ok(answer) => answer,
+        Err(error) => Answer::error(&error),
+    }
+}
+
+async fn attempt(
+    facade: &Facade,
+    spec: &ToolSpec,
+    inputs: Json,
+    mut caller: Caller,
+) -> Result<Answer, Error> {
+    let value = strict::read(&inputs, "the arguments")?;
+    facade.validators().check(spec, &value)?;
+    drop(value);
+    let wait = caller.budget.left(spec.wait, Instant::now());
+    let mut request = Request::new(spec.name.clone(), inputs, caller.scope.clone());
+    request.is_inline = !wait.is_zero();
+    let accepted = match facade.engine().submit(request).await? {
+        Submission::Task(accepted) => accepted,
+        Submission::Answer(outcome) => return Ok(ended(None, None, &outcome)),
+    };
+    let id = accepted.row.id();
+    match follow(facade, id, wait, &mut caller).await {
+        Some(view) => Ok(answer(facade, &caller, &view?)),
+        None => abandon(facade, spec, id, &caller).await,
+    }
+}
+
+/// Waits for the end of a task within the budget; `None` when the caller went away before.
+async fn follow(
+    facade: &Facade,
+    id: TaskId,
+    wait: Duration,
+    caller: &mut Caller,
+) -> Option<Result<View, Error>> {
+    let (cancelled, closing) = (caller.cancelled.clone(), caller.closing.clone());
+    let last_moment = async {
+        closing.cancelled_owned().await;
+        sleep(LAST_WAIT.min(wait)).await;
+    };
+    tokio::select! {
+        biased;
+        view = end_of(facade, id, wait, caller) => Some(view),
+        () = cancelled.cancelled_owned() => None,
+        () = last_moment => None,
+    }
+}
+
+/// Waits for the end of a task, and tells its progress meanwhile to who asked for it.
+pub(crate) async fn end_of(
+    facade: &Facade,
+    id: TaskId,
+    wait: Duration,
+    caller: &mut Caller,
+) -> Result<View, Error> {
+    let engine = facade.engine();
+    let Some(listener) = &mut caller.listener else {
+        return engine.wait_end(&caller.scope, id, wait).await;
+    };
+    let deadline = Instant::now() + wait;
+    let mut watch = engine.watch(id);
+    loop {
+        let view = engine.view(&caller.scope, id).await?;
+        if let Some(progress) = &view.progress {
+            listener.tell(progress, Instant::now()).await;
+        }
+        if view.row.state.is_terminal() || Instant::now() >= deadline {
+            return Ok(view);
+        }
+        // Whether the next report, the pause between two, or the end comes first: the loop looks.
+        if timeout_at(deadline, watch.changed()).await.is_ok() {
+            let next_at = listener.next_at().min(deadline);
+            let _ended = timeout_at(next_at, watch.ended()).await;
+        }
+    }
+}
+
+/// Answers with the result of an ended task, or with the handle of a live one.
+fn answer(facade: &Facade, caller: &Caller, view: &View) -> Answer {
+    let row = &view.row;
+    if !row.state.is_terminal() {
+        return handle::answer(view, &caller.budget, facade.engine().now());
+    }
+    let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
+    match outcome {
+        Some(outcome) => ended(Some(row.id()), Some(canonical::word(row.state)), outcome),
+        None => {
+            Answer::error(&Error::new(Kind::Expired, "the task ended and is already forgotten"))
+        }
+    }
+}
+
+/// Answers with how a task ended.
+fn ended(task_id: Option<TaskId>, state: Option<&'static str>, outcome: &Outcome) -> Answer {
+    /// A call that ended without a result.
+    #[derive(Serialize)]
+    struct Failure {
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        error: Error,
+    }
+
+    let (status, error) = match outcome {
+        Outcome::Succeeded(contents) => return Answer::result(contents),
+        Outcome::Failed(error) => (state.unwrap_or("failed"), shown(error)),
+        Outcome::Cancelled => {
+            (state.unwrap_or("cancelled"), Error::new(Kind::Cancelled, "the task was cancelled"))
+        }
+    };
+    Answer::json(&Failure { status, task_id, error }).into_failure()
+}
+
+/// Ends a call whose caller went away before it had a handle, as its tool says [CANCEL-7]. The
+/// answer is for a connection that is closing; a cancelled request gets none.
+async fn abandon(
+    facade: &Facade,
+    spec: &ToolSpec,
+    id: TaskId,
+    caller: &Caller,
+) -> Result<Answer, Error> {
+    let engine = facade.engine();
+    match spec.on_disconnect {
+        OnDisconnect::Cancel => {
+            let reason: Arc<str> = "its caller went away".into();
+            engine.cancel(&caller.scope, id, Some(reason)).await?;
+            let error = Error::new(Kind::Cancelled, "the connection ended before the call did");
+            Ok(Answer::error(&error))
+        }
+        OnDisconnect::Detach => {
+            let view = engine.view(&caller.scope, id).await?;
+            Ok(answer(facade, caller, &view))
+        }
+    }
+}

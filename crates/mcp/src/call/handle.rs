@@ -1,0 +1,73 @@
+//! The handle of a call that outlives its wait: where it stands, and what to do next, in words and
+//! as data.
+
+use serde::Serialize;
+
+use raincheck_core::content::Json;
+use raincheck_core::ids::{Spelling, TaskId};
+use raincheck_core::progress::Progress;
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::View;
+
+use crate::answer::Answer;
+use crate::budget::Budget;
+use crate::dialect::canonical;
+use crate::tools::canonical::{poll_after_ms, shown_progress};
+
+/// The answer of a call whose task goes on.
+#[derive(Serialize)]
+struct Handle<'a> {
+    status: &'static str,
+    task_id: TaskId,
+    log_id: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_result: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_at: Option<Timestamp>,
+    poll_after_ms: u64,
+    message: String,
+    next: Next,
+}
+
+/// The call to make next.
+#[derive(Serialize)]
+struct Next {
+    tool: &'static str,
+    arguments: Arguments,
+}
+
+#[derive(Serialize)]
+struct Arguments {
+    task_id: TaskId,
+    wait_s: u64,
+}
+
+/// Answers with the handle of a live task.
+pub(super) fn answer(view: &View, budget: &Budget, now: Timestamp) -> Answer {
+    let row = &view.row;
+    let id = row.id();
+    let wait_s = budget.next_wait_s();
+    Answer::json(&Handle {
+        status: "running",
+        task_id: id,
+        log_id: id.spell(Spelling::Uuid),
+        state: canonical::word(row.state),
+        position: view.position,
+        progress: view.progress.as_ref().map(shown_progress),
+        partial_result: view.partial.as_ref(),
+        timeout_at: row.timeout_at(),
+        poll_after_ms: poll_after_ms(row, now),
+        message: format!(
+            "`{}` takes longer than this call can wait; the task goes on. Keep the task_id, go on \
+             with other work, and call get_task_result with it later: wait_s {wait_s} sleeps until \
+             it ends. tail_task_logs shows its log, cancel_task ends it.",
+            row.task.tool
+        ),
+        next: Next { tool: "get_task_result", arguments: Arguments { task_id: id, wait_s } },
+    })
+}

@@ -1,0 +1,3 @@
+//! The vocabularies of the surfaces, as tables: one module per dialect.
+
+pub(crate) mod canonical;

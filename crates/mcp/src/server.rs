@@ -1,0 +1,196 @@
+//! The facade: one engine, spoken to in MCP.
+
+mod catalogue;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::scope::Scope;
+use raincheck_core::text;
+use raincheck_runtime::Handle;
+
+use crate::budget::{Budget, Ceilings};
+use crate::call::{self, Caller};
+use crate::connection::{Arguments, Connection};
+use crate::instructions;
+use crate::progress::Listener;
+use crate::schema::Validators;
+use crate::tools::canonical;
+
+use self::catalogue::Catalogue;
+
+/// How the facade presents itself.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The name the server gives itself.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Who owns the tasks of this surface [SCOPE-1].
+    pub scope: Scope,
+    /// Whether objects are sent as `structuredContent` as well.
+    pub is_structured: bool,
+    /// After what time clients give up.
+    pub ceilings: Ceilings,
+}
+
+impl Options {
+    /// Presents the server as `raincheck` of a version, in the scope `local`.
+    #[must_use]
+    pub fn new(version: impl Into<String>) -> Self {
+        Self {
+            name: "raincheck".into(),
+            version: version.into(),
+            scope: Scope::local(),
+            is_structured: false,
+            ceilings: Ceilings::default(),
+        }
+    }
+}
+
+/// Starts what must not be started by a mere probe: stores, locks, ports.
+pub type Starter = Box<dyn FnOnce() + Send>;
+
+/// An engine's MCP surface. Cloning is cheap; each connection takes a clone.
+#[derive(Clone)]
+pub struct Facade(Arc<Inner>);
+
+struct Inner {
+    engine: Handle,
+    options: Options,
+    catalogue: Catalogue,
+    validators: Validators,
+    starter: Mutex<Option<Starter>>,
+}
+
+impl Facade {
+    /// Puts MCP in front of an engine. `starter` is called once: when a client says that it is
+    /// initialized, or at the first request other than discovery, handshake and ping.
+    #[must_use]
+    pub fn new(engine: Handle, options: Options, starter: Starter) -> Self {
+        let specs = engine.specs();
+        Self(Arc::new(Inner {
+            catalogue: Catalogue::default(),
+            validators: Validators::new(&specs),
+            starter: Mutex::new(Some(starter)),
+            engine,
+            options,
+        }))
+    }
+
+    /// Returns the engine behind the facade.
+    #[must_use]
+    pub fn engine(&self) -> &Handle {
+        &self.0.engine
+    }
+
+    pub(crate) fn validators(&self) -> &Validators {
+        &self.0.validators
+    }
+
+    fn start(&self) {
+        let starter = self.0.starter.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(start) = starter {
+            start();
+        }
+    }
+
+    /// Gathers what a call must know of who makes it.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let connection = context.extensions.get::<Connection>();
+        let now = Instant::now();
+        let options = &self.0.options;
+        let client = context.client_info();
+        let most = options.ceilings.budget(client.as_ref().map(|client| client.name.as_str()));
+        let token = context.meta.get_progress_token();
+        Caller {
+            scope: options.scope.clone(),
+            budget: Budget::new(connection.map_or(now, |connection| connection.arrival), most),
+            listener: token.map(|token| Listener::new(context.peer.clone(), token, now)),
+            cancelled: context.ct.clone(),
+            closing: connection.map_or_else(CancellationToken::new, |c| c.closing.clone()),
+        }
+    }
+}
+
+impl ServerHandler for Facade {
+    fn get_info(&self) -> ServerConfig {
+        let Options { name, version, .. } = &self.0.options;
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new(name, version).with_title("Raincheck"))
+            .with_instructions(instructions::TEXT)
+    }
+
+    async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
+        self.start();
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.start();
+        Ok(ListToolsResult::with_all_items(self.0.catalogue.tools(&self.0.engine.specs())))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.start();
+        let arguments = match context.extensions.get::<Arguments>() {
+            Some(Arguments(json)) => json.clone(),
+            None => Json::of(&request.arguments.unwrap_or_default())
+                .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?,
+        };
+        let mut caller = self.caller(&context);
+        let answer = if let Some(tool) = canonical::Tool::find(&request.name) {
+            canonical::call(self, tool, &arguments, &mut caller).await
+        } else if let Some(spec) = self.0.engine.spec(&request.name) {
+            call::run(self, &spec, arguments, caller).await
+        } else {
+            return Err(unknown_tool(&request.name));
+        };
+        Ok(answer.into_result(self.0.options.is_structured).into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let name = text::escape(text::clip(&request.method, 100)).into_owned();
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("no method is named `{name}`"),
+            None,
+        ))
+    }
+}
+
+/// Refuses a name in `tools/call`: a JSON-RPC error, with the error table's object as its data
+/// [CALL-5].
+fn unknown_tool(name: &str) -> ErrorData {
+    let name = text::escape(text::clip(name, 100)).into_owned();
+    let error = Error::new(Kind::UnknownTool, format!("no tool is named `{name}`"));
+    ErrorData::invalid_params(error.message.to_string(), serde_json::to_value(&error).ok())
+}
+
+impl fmt::Debug for Facade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Facade").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}

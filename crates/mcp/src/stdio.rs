@@ -1,0 +1,100 @@
+//! MCP over lines on two streams: our own transport, so that bytes stay bytes.
+//!
+//! Against the transport of `rmcp` it adds: arguments as they were written, an answer to every odd
+//! line, one outbox that never blocks the server, and an end within a second.
+
+mod guard;
+mod line;
+mod message;
+mod outbox;
+mod streams;
+mod transport;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use rmcp::service::ServerInitializeError;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use self::line::Lines;
+use self::outbox::Outbox;
+use self::transport::Stdio;
+use crate::server::Facade;
+
+pub use self::guard::{Stdout, take_stdout};
+pub use self::streams::Streams;
+
+/// How long calls that are still open may take to end once the connection is over.
+const DRAIN: Duration = Duration::from_millis(600);
+
+/// How long the last answers may take to be written.
+const FLUSH: Duration = Duration::from_millis(200);
+
+/// A session that could not be held.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to hold the session: {0}")]
+pub struct Error(String);
+
+/// Serves one client until its stream ends or `stop` fires, then fires `stop` itself.
+///
+/// At the end, waiting reads answer at once with what they have, and calls without a handle end as
+/// their tool says [CANCEL-7]; it returns within 800 ms.
+///
+/// # Errors
+/// When the session breaks for another reason than its end.
+///
+/// # Cancel safety
+/// Dropping the future ends the session without the last answers.
+pub async fn serve_stdio(
+    facade: Facade,
+    streams: Streams,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let closing = CancellationToken::new();
+    let outbox = Outbox::new(outbox::CAP);
+    let mut writer = JoinSet::new();
+    writer.spawn(outbox.clone().write_to(streams.writer));
+    let lines = Lines::new(streams.reader, line::MAX_LINE);
+    let transport = Stdio::new(lines, outbox.clone(), stop.clone(), closing.clone());
+    let served = hold(facade, transport, closing.clone()).await;
+    closing.cancel();
+    stop.cancel();
+    outbox.close();
+    if timeout(FLUSH, writer.join_next()).await.is_err() {
+        tracing::debug!("the client left answers unread");
+    }
+    served
+}
+
+/// Runs the service over the transport until the connection is over and its calls have ended.
+async fn hold<R>(
+    facade: Facade,
+    transport: Stdio<R>,
+    closing: CancellationToken,
+) -> Result<(), Error>
+where
+    R: tokio::io::AsyncRead + Send + Unpin + 'static,
+{
+    // Boxed, so that the compiler proves here that the future can move between threads; from
+    // outside it cannot see through the generics.
+    let opening: Pin<Box<dyn Future<Output = _> + Send>> =
+        Box::pin(rmcp::serve_server(facade, transport));
+    let running = match opening.await {
+        Ok(running) => running,
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(Error(error.to_string())),
+    };
+    let mut ended = std::pin::pin!(running.waiting());
+    tokio::select! {
+        _ = &mut ended => {}
+        () = closing.cancelled_owned() => {
+            if timeout(DRAIN, ended).await.is_err() {
+                tracing::debug!("calls were still open at the end of the connection");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! The facade's own tools, one module per surface.
+
+pub(crate) mod canonical;

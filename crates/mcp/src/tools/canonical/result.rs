@@ -1,0 +1,168 @@
+//! `get_task_result`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{ArtifactId, TaskId};
+use raincheck_core::task::{self, Attempt, Metrics, Outcome, Payload, Row};
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::View;
+
+use super::{Definition, READS, status, task_id, wait};
+use crate::answer::{Answer, Parts, shown};
+use crate::arguments::Fields;
+use crate::call::{Caller, end_of};
+use crate::dialect::canonical;
+use crate::server::Facade;
+
+pub(super) const DEFINITION: Definition = Definition {
+    title: "Task result",
+    description: "Reads how a task ended: result or error, artifacts, attempts, metrics. Reading again \
+                  gives the same answer until expires_at. wait_s (up to 60) sleeps until the end; a \
+                  task that still runs is answered with its status and poll_after_ms.",
+    schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"wait_s":{"type":"number","minimum":0,"default":0}},"required":["task_id"],"additionalProperties":false}"#,
+    hints: READS,
+};
+
+/// How a task ended.
+#[derive(Serialize)]
+struct Ended<'a> {
+    task_id: TaskId,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Parts<'a>>,
+    artifacts: Vec<Artifact<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Error>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_result: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_result: Option<Late<'a>>,
+    attempts: Vec<Attempt>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<Metrics>,
+}
+
+/// What came after the end [LEASE-7].
+#[derive(Serialize)]
+struct Late<'a> {
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Parts<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Error>,
+}
+
+/// A file that the task left [ART-1].
+#[derive(Serialize)]
+struct Artifact<'a> {
+    artifact_id: &'a ArtifactId,
+    name: &'a str,
+    kind: &'a str,
+    size_bytes: u64,
+    sha256: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+pub(super) async fn call(
+    facade: &Facade,
+    arguments: &Json,
+    caller: &mut Caller,
+) -> Result<Answer, Error> {
+    let mut fields = Fields::read(arguments, &["task_id", "wait_s"])?;
+    let wait = wait(&mut fields, caller)?;
+    let id = task_id(&mut fields)?;
+    let engine = facade.engine();
+    let closing = caller.closing.clone();
+    let view = tokio::select! {
+        biased;
+        view = end_of(facade, id, wait, caller) => view?,
+        () = closing.cancelled_owned() => {
+            engine.wait_end(&caller.scope, id, Duration::ZERO).await?
+        }
+    };
+    match &view.payload {
+        Some(payload) if view.row.state.is_terminal() => Ok(ended(&view, payload)),
+        _ => Ok(status::answer(&view, engine.now())),
+    }
+}
+
+/// Answers with an ended task. A task that failed is not a failed call.
+fn ended(view: &View, payload: &Payload) -> Answer {
+    let row = &view.row;
+    let (mut result, error) = outcome(payload.outcome.as_ref(), row);
+    let beside = result.as_mut().map(Parts::take_blocks).unwrap_or_default();
+    let answer = Answer::json(&Ended {
+        task_id: row.id(),
+        state: canonical::word(row.state),
+        result,
+        artifacts: payload.artifacts.iter().map(|artifact| shown_artifact(artifact, row)).collect(),
+        error,
+        completed_at: row.ended_at,
+        expires_at: row.expires_at(),
+        partial_result: view.partial.as_ref(),
+        late_result: payload.late.as_ref().map(|late| shown_late(late, row)),
+        attempts: payload.attempts.iter().map(shown_attempt).collect(),
+        metrics: payload.attempts.last().and_then(|attempt| attempt.metrics),
+    });
+    answer.with_beside(beside)
+}
+
+/// Splits an outcome into what is shown as `result` and what as `error`.
+fn outcome<'a>(outcome: Option<&'a Outcome>, row: &Row) -> (Option<Parts<'a>>, Option<Error>) {
+    match outcome {
+        Some(Outcome::Succeeded(contents)) => (Some(Parts::of(contents)), None),
+        Some(Outcome::Failed(error)) => (None, Some(shown(error))),
+        Some(Outcome::Cancelled) => (None, Some(cancelled(row))),
+        None => {
+            let kind = row.failure.unwrap_or(Kind::Cancelled);
+            (None, Some(Error::new(kind, "the task ended without an outcome")))
+        }
+    }
+}
+
+/// Says how sure it is that a cancelled task did nothing.
+fn cancelled(row: &Row) -> Error {
+    use raincheck_core::error::Guarantee;
+
+    let reason = row.cancel.as_ref().and_then(|cancel| cancel.reason.as_deref());
+    let words = reason.map_or_else(
+        || "the task was cancelled".to_owned(),
+        |reason| format!("the task was cancelled: {reason}"),
+    );
+    let guarantee = if row.attempt == 0 { Guarantee::NotExecuted } else { Guarantee::Unknown };
+    shown(&Error::new(Kind::Cancelled, words).with_guarantee(guarantee))
+}
+
+fn shown_late<'a>(late: &'a Outcome, row: &Row) -> Late<'a> {
+    let state = match late {
+        Outcome::Succeeded(_) => "succeeded",
+        Outcome::Failed(_) => "failed",
+        Outcome::Cancelled => "cancelled",
+    };
+    let (result, error) = outcome(Some(late), row);
+    Late { state, result, error }
+}
+
+fn shown_attempt(attempt: &Attempt) -> Attempt {
+    Attempt { error: attempt.error.as_ref().map(shown), ..attempt.clone() }
+}
+
+fn shown_artifact<'a>(artifact: &'a task::Artifact, row: &Row) -> Artifact<'a> {
+    Artifact {
+        artifact_id: &artifact.id,
+        name: &artifact.name,
+        kind: &artifact.kind,
+        size_bytes: artifact.size,
+        sha256: &artifact.sha256,
+        expires_at: row.expires_at(),
+    }
+}

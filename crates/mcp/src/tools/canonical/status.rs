@@ -1,0 +1,154 @@
+//! `get_task_status`, and the row that other answers show.
+
+use serde::Serialize;
+
+use raincheck_core::content::Json;
+use raincheck_core::deadline::Kind as Deadline;
+use raincheck_core::error::Error;
+use raincheck_core::ids::{LaneId, TaskId, ToolName, WorkerId};
+use raincheck_core::lifecycle::State;
+use raincheck_core::progress::Progress;
+use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::View;
+
+use super::{Definition, READS, poll_after_ms, shown_progress, task_id};
+use crate::answer::Answer;
+use crate::arguments::Fields;
+use crate::call::Caller;
+use crate::dialect::canonical;
+use crate::server::Facade;
+
+pub(super) const DEFINITION: Definition = Definition {
+    title: "Task status",
+    description: "Shows where a task stands: state, queue position, progress, partial_result, limits. \
+                  Returns at once; to sleep until the end use get_task_result with wait_s.",
+    schema: r#"{"type":"object","properties":{"task_id":{"type":"string"}},"required":["task_id"],"additionalProperties":false}"#,
+    hints: READS,
+};
+
+pub(super) async fn call(
+    facade: &Facade,
+    arguments: &Json,
+    caller: &Caller,
+) -> Result<Answer, Error> {
+    let mut fields = Fields::read(arguments, &["task_id"])?;
+    let id = task_id(&mut fields)?;
+    let view = facade.engine().view(&caller.scope, id).await?;
+    Ok(answer(&view, facade.engine().now()))
+}
+
+/// Answers with the status of a task, or with what is left of it once its retention is over.
+pub(super) fn answer(view: &View, now: Timestamp) -> Answer {
+    if view.payload.is_none() {
+        return Answer::json(&Tombstone::of(&view.row));
+    }
+    Answer::json(&Status {
+        progress: view.progress.as_ref().map(shown_progress),
+        partial_result: view.partial.as_ref(),
+        position: view.position,
+        poll_after_ms: Some(poll_after_ms(&view.row, now)),
+        ..Status::of(&view.row)
+    })
+}
+
+/// Where a task stands.
+#[derive(Debug, Serialize)]
+pub(super) struct Status<'a> {
+    task_id: TaskId,
+    state: &'static str,
+    tool_name: &'a ToolName,
+    attempt: u32,
+    priority: i8,
+    queue: &'a LaneId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker_id: Option<&'a WorkerId>,
+    submitted_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<Timestamp>,
+    updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heartbeat_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_result: Option<&'a Json>,
+    cancel_requested: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll_after_ms: Option<u64>,
+}
+
+impl<'a> Status<'a> {
+    /// Shows what the row alone tells.
+    pub(super) fn of(row: &'a Row) -> Self {
+        Self {
+            task_id: row.id(),
+            state: canonical::word(row.state),
+            tool_name: &row.task.tool,
+            attempt: row.attempt,
+            priority: row.task.priority,
+            queue: &row.task.lane,
+            worker_id: row.worker.as_ref(),
+            submitted_at: row.task.submitted_at,
+            started_at: row.started_at,
+            updated_at: row.updated_at,
+            heartbeat_at: row.heartbeat_at,
+            completed_at: row.ended_at,
+            progress: None,
+            partial_result: None,
+            cancel_requested: row.cancel.is_some(),
+            timeout_at: row.timeout_at(),
+            expires_at: row.expires_at().or_else(|| row.deadlines.get(Deadline::Ttl)),
+            waiting_reason: row.waiting.map(WaitReason::as_str),
+            position: None,
+            poll_after_ms: None,
+        }
+    }
+}
+
+/// What is left of a task once its retention is over [TIME-5].
+#[derive(Debug, Serialize)]
+pub(super) struct Tombstone<'a> {
+    task_id: TaskId,
+    state: &'static str,
+    tool_name: &'a ToolName,
+    queue: &'a LaneId,
+    submitted_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<Timestamp>,
+    expired_at: Timestamp,
+    cancel_requested: bool,
+    message: String,
+}
+
+impl<'a> Tombstone<'a> {
+    /// Shows when and why it went.
+    pub(super) fn of(row: &'a Row) -> Self {
+        let kept_s = row.task.limits.retention.as_secs_f64();
+        Self {
+            task_id: row.id(),
+            state: canonical::word(State::Expired),
+            tool_name: &row.task.tool,
+            queue: &row.task.lane,
+            submitted_at: row.task.submitted_at,
+            completed_at: row.ended_at,
+            expired_at: row.updated_at,
+            cancel_requested: row.cancel.is_some(),
+            message: format!(
+                "its result was kept for {kept_s} s after it ended and is gone since {}; run the \
+                 tool again if you still need it",
+                row.updated_at
+            ),
+        }
+    }
+}
