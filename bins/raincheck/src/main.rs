@@ -1,0 +1,85 @@
+//! `raincheck`: any command as a durable MCP tool.
+//!
+//! This file is the command line, `wiring` puts the server together, `demo` shows it at work.
+
+mod demo;
+
+mod wiring;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser};
+use raincheck::runtime::{Clock as _, SystemClock};
+use raincheck_app::cli::{self, Common, Serving, Shared};
+use raincheck_app::doctor::{self, Patient};
+use raincheck_app::paths::Paths;
+use raincheck_app::terminal::Palette;
+use raincheck_app::{Exit, Failure, status};
+
+/// The name of the binary, and of its part of the state folder.
+const BINARY: &str = "raincheck";
+
+/// Any command as a durable MCP tool: long calls answer with a ticket, results are read later
+#[derive(Parser, Debug)]
+#[command(name = BINARY, version, subcommand_precedence_over_arg = true)]
+struct Cli {
+    #[command(flatten)]
+    shared: Shared,
+    #[command(flatten)]
+    serving: Serving,
+    #[command(subcommand)]
+    command: Option<Common>,
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = raincheck::child_main(demo::ROLES) {
+        return code;
+    }
+    match run(&Cli::parse()) {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Failure> {
+    let Cli { shared, serving, command } = cli;
+    let now = || SystemClock::new().now();
+    match command {
+        None | Some(Common::Serve) => wiring::serve(shared, serving).map(|()| Exit::Done),
+        Some(Common::Demo) => demo::run().map(|()| Exit::Done),
+        Some(Common::Doctor { json }) => {
+            let patient = Patient { binary: BINARY, shared, serving, now: now() };
+            let report = doctor::examine(&patient);
+            show(*json, &report.json(), || report.text(Palette::detect()))?;
+            Ok(report.exit())
+        }
+        Some(Common::Status { json }) => {
+            let report = status::look(BINARY, &Paths::resolve(BINARY, shared)?, now());
+            show(*json, &report.json(), || report.text(Palette::detect()))?;
+            Ok(Exit::Done)
+        }
+        Some(Common::Config { action }) => cli::config(shared, *action).map(|()| Exit::Done),
+        Some(Common::Completions { shell }) => {
+            cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
+        }
+    }
+}
+
+/// Prints a report for a program or for a person.
+fn show(
+    is_json: bool,
+    json: &serde_json::Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    cli::print(&if is_json { format!("{json:#}\n") } else { text() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,127 @@
+//! The command line as a person types it.
+
+#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
+#[cfg(target_os = "linux")]
+mod parent;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// Runs the binary with a state folder of its own and nobody at standard input.
+fn raincheck(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_raincheck"));
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("RAINCHECK_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("RAINCHECK_STATE_DIR", folder.join("state")).output().expect("it runs")
+}
+
+fn folder(config: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("raincheck.toml"), config).expect("written");
+    folder
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_demo_shows_progress_a_failure_and_a_cancel_and_leaves_nothing() {
+    let folder = folder("");
+    fs::create_dir(folder.path().join("tmp")).expect("created");
+    let demo = Command::new(env!("CARGO_BIN_EXE_raincheck"))
+        .arg("demo")
+        .env("TMPDIR", folder.path().join("tmp"))
+        .env("RAINCHECK_STORE", "nowhere.db")
+        .env("RAINCHECK_STATE_DIR", folder.path().join("elsewhere"))
+        .output()
+        .expect("it runs");
+    let shown = out(&demo);
+    assert_eq!(code(&demo), Some(0), "{shown}{}", err(&demo));
+    for part in ["ticket tsk_", "artifact picture.svg", "no such texture", "cancelled"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    assert!(!shown.contains('\u{1b}'), "a pipe gets no colours");
+    let left = fs::read_dir(folder.path().join("tmp")).expect("a folder").count();
+    assert_eq!(left, 0, "the demo cleans up");
+    assert!(!folder.path().join("elsewhere").exists(), "the demo has a state of its own");
+}
+
+// [DUR-7]
+#[test]
+fn what_is_not_built_is_refused_with_the_next_step() {
+    let folder = folder("[store]\npath = \"tasks.db\"\n");
+    for arguments in [
+        &["serve", "--store", "tasks.db"][..],
+        &["--http", "127.0.0.1:0"],
+        &["serve", "--config", "raincheck.toml"],
+    ] {
+        let refused = raincheck(folder.path(), arguments);
+        assert_eq!(code(&refused), Some(2), "{arguments:?}");
+        assert!(err(&refused).contains("next: "), "{}", err(&refused));
+        assert!(out(&refused).is_empty());
+    }
+}
+
+#[test]
+fn a_broken_file_is_explained_by_check_serve_and_doctor() {
+    let folder = folder("[tools.a]\ncommand = [\"a\"]\nwiat_s = 1\n");
+    for (subcommand, exit) in [("serve", 2), ("config", 1), ("doctor", 1)] {
+        let mut arguments = vec![subcommand, "--config", "raincheck.toml"];
+        if subcommand == "config" {
+            arguments.insert(1, "check");
+        }
+        let told = raincheck(folder.path(), &arguments);
+        let text = out(&told) + &err(&told);
+        assert_eq!(code(&told), Some(exit), "{text}");
+        assert!(text.contains("raincheck.toml:3:1"), "{text}");
+        assert!(text.contains("did you mean `wait_s`"), "{text}");
+    }
+}
+
+#[test]
+fn reports_come_as_json_too() {
+    let folder = folder("[tools.a]\ncommand = [\"no-such-program-anywhere\"]\n");
+    let doctor = raincheck(folder.path(), &["doctor", "--json", "--config", "raincheck.toml"]);
+    let report: Value = serde_json::from_str(&out(&doctor)).expect("JSON");
+    assert_eq!((code(&doctor), &report["ok"]), (Some(1), &Value::Bool(false)));
+    let status = raincheck(folder.path(), &["status", "--json"]);
+    let report: Value = serde_json::from_str(&out(&status)).expect("JSON");
+    assert_eq!((code(&status), report["servers"].as_array().map(Vec::len)), (Some(0), Some(0)));
+    let schema = raincheck(folder.path(), &["config", "schema"]);
+    assert!(serde_json::from_str::<Value>(&out(&schema)).is_ok());
+}
+
+#[test]
+fn a_server_whose_client_is_gone_at_once_ends_well() {
+    let folder = folder("[tools.a]\ncommand = [\"a\"]\n");
+    let served = raincheck(folder.path(), &["serve", "--config", "raincheck.toml"]);
+    assert_eq!(code(&served), Some(0), "{}", err(&served));
+    assert!(out(&served).is_empty());
+}
+
+#[test]
+fn completions_are_scripts() {
+    let folder = folder("");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = raincheck(folder.path(), &["completions", shell]);
+        assert_eq!(code(&script), Some(0));
+        assert!(out(&script).contains("raincheck"), "{shell}");
+    }
+}

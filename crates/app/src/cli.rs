@@ -1,0 +1,289 @@
+//! Flags and subcommands that every binary shares.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Command, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::config::{self, File, Overrides, Store};
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Flags that every subcommand takes, before or after its name.
+#[derive(Args, Clone, Debug)]
+pub struct Shared {
+    /// Where state is kept [default: the platform's state folder + raincheck]
+    #[arg(long, global = true, value_name = "DIR", env = "RAINCHECK_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Where sockets and endpoint files are kept [default: the platform's runtime folder + raincheck]
+    #[arg(long, global = true, value_name = "DIR", env = "RAINCHECK_RUNTIME_DIR")]
+    pub runtime_dir: Option<PathBuf>,
+    /// Where tasks are kept: memory
+    #[arg(long, global = true, value_name = "STORE", env = "RAINCHECK_STORE")]
+    pub store: Option<String>,
+    /// The address to serve MCP on over HTTP
+    #[arg(long, global = true, value_name = "ADDR", env = "RAINCHECK_HTTP")]
+    pub http: Option<String>,
+    /// How much to log: error, warn, info, debug, trace, or a filter such as `raincheck=debug`
+    #[arg(long, global = true, value_name = "LEVEL", env = "RAINCHECK_LOG_LEVEL")]
+    pub log_level: Option<String>,
+    /// How log lines look
+    #[arg(long, global = true, value_name = "FORMAT", env = "RAINCHECK_LOG_FORMAT")]
+    #[arg(value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Who owns the tasks of this server
+    #[arg(long, global = true, value_name = "NAME", env = "RAINCHECK_SCOPE")]
+    #[arg(default_value = "local", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub scope: String,
+    /// The configuration file
+    #[arg(long, global = true, value_name = "FILE", env = "RAINCHECK_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+/// How log lines look.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Flags of a server, before or after `serve`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Serving")]
+pub struct Serving {
+    /// Send structuredContent beside the text of an answer
+    #[arg(long, global = true, env = "RAINCHECK_STRUCTURED_CONTENT")]
+    pub structured_content: bool,
+    /// How long a direct call waits before it answers with a handle, in seconds
+    #[arg(long, global = true, value_name = "SECONDS", env = "RAINCHECK_WAIT_S")]
+    #[arg(value_parser = seconds)]
+    pub wait_s: Option<Duration>,
+}
+
+/// Subcommands that every binary has; none given is `serve`.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Common {
+    /// Serve MCP on standard input and output (the default)
+    Serve,
+    /// Show what the server does, with a real server and real programs
+    Demo,
+    /// Look for the usual causes of trouble
+    Doctor {
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the servers that run and what they left behind
+    Status {
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check the configuration file, or print its JSON Schema
+    Config {
+        /// What to do with it.
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell to complete in
+        shell: Shell,
+    },
+}
+
+/// What to do with the configuration file.
+#[derive(Subcommand, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigAction {
+    /// Explain every error of the file with its line
+    Check,
+    /// Print the JSON Schema of the file, for editors
+    Schema,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+impl Shared {
+    /// Reads the configuration file that the flags name; none named is an empty one.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file.
+    pub fn load(&self, serving: &Serving) -> Result<File, Failure> {
+        let overrides = Overrides { wait: serving.wait_s };
+        match &self.config {
+            Some(path) => config::load(path, overrides),
+            None => Ok(File::none(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))),
+        }
+    }
+
+    /// Refuses what is asked for and is not built yet, instead of ignoring it.
+    ///
+    /// # Errors
+    /// A usage failure that names the flag or key and what works today.
+    pub fn refuse_unbuilt(&self, file: &File) -> Result<(), Failure> {
+        if let Some(address) = self.http.as_deref().filter(|address| !address.is_empty()) {
+            return Err(Failure::usage(
+                format!(
+                    "--http {address}: this version serves MCP on standard input and output only"
+                ),
+                "leave out --http (and RAINCHECK_HTTP), and let the MCP client start the server",
+            ));
+        }
+        let flag = self.store.as_deref().filter(|store| !store.is_empty()).map(Store::from_flag);
+        let (source, store) = match (&flag, &file.store) {
+            (Some(store), _) => ("--store", store),
+            (None, Some(store)) => ("[store]", store),
+            (None, None) => return Ok(()),
+        };
+        let asked = match store {
+            Store::Memory => return Ok(()),
+            Store::Path(path) => path.display().to_string(),
+            Store::Url(url) => without_password(url),
+        };
+        Err(Failure::usage(
+            format!("{source} `{asked}`: this version keeps tasks in memory only"),
+            "use --store memory; tasks then end with the server",
+        ))
+    }
+}
+
+/// Hides what stands between `://` and `@`.
+fn without_password(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+/// Runs `config check` or `config schema`.
+///
+/// # Errors
+/// What is wrong with the file, or why nothing could be printed.
+pub fn config(shared: &Shared, action: ConfigAction) -> Result<(), Failure> {
+    match action {
+        ConfigAction::Schema => print(&format!("{:#}\n", config::schema())),
+        ConfigAction::Check => {
+            let Some(path) = &shared.config else {
+                return Err(Failure::usage(
+                    "no configuration file is named",
+                    "name it: raincheck config check --config raincheck.toml",
+                ));
+            };
+            let checked = config::load(path, Overrides::default());
+            let file = checked.map_err(|failure| Failure {
+                exit: crate::Exit::Failed,
+                next: "correct these lines and check again".into(),
+                ..failure
+            })?;
+            let (n_tools, n_lanes) = (file.tools.len(), file.lanes.len());
+            let mut text =
+                format!("{}: {n_tools} tools, {n_lanes} lanes, no problem\n", path.display());
+            for name in &file.idle_sections {
+                text.push_str(&format!(
+                    "note: [{name}] has no effect on this version of raincheck\n"
+                ));
+            }
+            print(&text)
+        }
+    }
+}
+
+/// Prints the completion script of a shell.
+///
+/// # Errors
+/// Why nothing could be printed.
+pub fn completions(shell: Shell, mut command: Command) -> Result<(), Failure> {
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Prints the output of a command.
+///
+/// # Errors
+/// Why nothing could be printed.
+pub fn print(text: &str) -> Result<(), Failure> {
+    terminal::print(text).map_err(|error: io::Error| {
+        Failure::failed(
+            format!("cannot write to standard output: {error}"),
+            "check where the output goes, such as a full disk",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser};
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    #[command(name = "raincheck")]
+    struct Cli {
+        #[command(flatten)]
+        shared: Shared,
+        #[command(flatten)]
+        serving: Serving,
+        #[command(subcommand)]
+        command: Option<Common>,
+    }
+
+    fn parse(line: &str) -> Cli {
+        Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refusal(line: &str) -> Failure {
+        let cli = parse(line);
+        let file = File::none(PathBuf::from("."));
+        cli.shared.refuse_unbuilt(&file).expect_err("something that is not built")
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_stand_before_or_after_the_subcommand() {
+        for line in [
+            "raincheck --state-dir s --scope me serve --config c --wait-s 0.5 --structured-content",
+            "raincheck serve --config c --state-dir s --scope me --structured-content --wait-s 0.5",
+            "raincheck --wait-s 0.5 --config c --structured-content --scope me --state-dir s",
+        ] {
+            let cli = parse(line);
+            assert_eq!(cli.shared.state_dir, Some("s".into()), "{line}");
+            assert_eq!(cli.shared.config, Some("c".into()), "{line}");
+            assert_eq!(cli.shared.scope, "me", "{line}");
+            assert!(cli.serving.structured_content, "{line}");
+            assert_eq!(cli.serving.wait_s, Some(Duration::from_millis(500)), "{line}");
+            assert!(matches!(cli.command, None | Some(Common::Serve)));
+        }
+    }
+
+    #[test]
+    fn a_wait_that_is_no_time_is_refused() {
+        for wait in ["-1", "soon", "inf", "NaN"] {
+            let line = format!("raincheck --wait-s={wait}");
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{wait}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused_and_not_ignored() {
+        assert!(refusal("raincheck --http 127.0.0.1:0").message.contains("--http 127.0.0.1:0"));
+        assert!(refusal("raincheck serve --store a.db").message.contains("a.db"));
+        let secret = refusal("raincheck --store postgres://me:secret@host/db");
+        assert!(!secret.message.contains("secret"), "{secret}");
+        let memory = parse("raincheck --store memory").shared;
+        let file = File::none(PathBuf::from("."));
+        assert_eq!(memory.refuse_unbuilt(&file), Ok(()));
+    }
+}

@@ -1,0 +1,161 @@
+//! `raincheck.toml`: read whole, checked whole, explained with line and column.
+//!
+//! [`load`] turns the file into plain data, or into every problem it can find at once. The keys stand
+//! in one table (`config/keys.rs`), from which the checks, the suggestions and the JSON Schema of
+//! [`schema`] are made.
+
+mod form;
+mod keys;
+mod problem;
+mod read;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use raincheck_core::ids::LaneId;
+use raincheck_core::lane;
+use raincheck_core::tool::ToolSpec;
+
+use crate::failure::Failure;
+
+pub use problem::{Problem, Problems};
+pub use schema::schema;
+
+/// The names that command tools may not take, since every server has tools of these names.
+pub const CANONICAL_TOOLS: [&str; 7] = [
+    "submit_task",
+    "get_task_status",
+    "tail_task_logs",
+    "list_tasks",
+    "cancel_task",
+    "get_task_result",
+    "fetch_cached_response",
+];
+
+/// The longest name a tool may have.
+pub const MAX_TOOL_NAME: usize = 64;
+
+/// The longest wait that a direct call may have.
+pub const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// What a configuration file says, with everything it does not say filled in.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// The folder that relative commands start in: the file's, else the current one.
+    pub folder: PathBuf,
+    /// Where tasks are kept, when the file says so.
+    pub store: Option<Store>,
+    /// Every lane, the built-in ones included.
+    pub lanes: Vec<(LaneId, lane::Config)>,
+    /// The command tools, in the order of the file.
+    pub tools: Vec<Tool>,
+    /// The longest wait of each client named in `[clients]`.
+    pub clients: BTreeMap<String, Duration>,
+    /// Sections that are understood but have no effect on this binary.
+    pub idle_sections: Vec<String>,
+}
+
+/// Where tasks are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// In the memory of the server.
+    Memory,
+    /// In a file.
+    Path(PathBuf),
+    /// In a database.
+    Url(String),
+}
+
+impl Store {
+    /// Reads a `--store` flag: `memory`, a URL or a path.
+    #[must_use]
+    pub fn from_flag(text: &str) -> Self {
+        if text == "memory" {
+            Self::Memory
+        } else if text.contains("://") {
+            Self::Url(text.to_owned())
+        } else {
+            Self::Path(PathBuf::from(text))
+        }
+    }
+}
+
+/// A program that is a tool.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// The tool as the engine sees it.
+    pub spec: ToolSpec,
+    /// The program and its arguments; no shell reads them.
+    pub command: Vec<String>,
+    /// What of the environment it gets; `None` is the default list.
+    pub env: Option<Env>,
+    /// The bytes of log text it may keep.
+    pub log_quota: u64,
+    /// How long it has to end after a cancel before it is killed.
+    pub grace: Duration,
+}
+
+/// The environment of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Env {
+    /// These variables, with the server's values.
+    Inherit(Vec<String>),
+    /// These variables, with these values.
+    Fixed(BTreeMap<String, String>),
+}
+
+/// What the command line says about tools; a tool's own key wins, `[defaults]` loses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Overrides {
+    /// The wait budget of a direct call.
+    pub wait: Option<Duration>,
+}
+
+impl File {
+    /// Returns what holds without a file: the built-in lanes and no tool.
+    #[must_use]
+    pub fn none(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            store: None,
+            lanes: lane::built_in(),
+            tools: Vec::new(),
+            clients: BTreeMap::new(),
+            idle_sections: Vec::new(),
+        }
+    }
+}
+
+/// Reads and checks a configuration file.
+///
+/// # Errors
+/// A [`Failure`] that shows every problem found, each with its line and what would be right.
+pub fn load(path: &Path, overrides: Overrides) -> Result<File, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(
+            format!("cannot read the configuration `{shown}`: {error}"),
+            "check the path given to --config (or RAINCHECK_CONFIG)",
+        )
+    })?;
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    parse(&text, folder, overrides).map_err(|problems| {
+        Failure::usage(
+            problems.render(&shown.to_string(), &text),
+            format!("correct the file, then run: raincheck config check --config {shown}"),
+        )
+    })
+}
+
+/// Checks the text of a configuration file whose relative commands start in `folder`.
+///
+/// # Errors
+/// Every problem that was found, in the order of the file.
+pub fn parse(text: &str, folder: PathBuf, overrides: Overrides) -> Result<File, Problems> {
+    read::read(text, folder, overrides)
+}

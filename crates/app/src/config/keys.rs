@@ -1,0 +1,111 @@
+//! The keys of every section: the only list of them.
+
+use std::time::Duration;
+
+use super::MAX_WAIT;
+use super::form::Form;
+
+/// A key that a section may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What its value must be.
+    pub(super) form: Form,
+    /// What it means, for the JSON Schema.
+    pub(super) about: &'static str,
+}
+
+const fn key(name: &'static str, form: Form, about: &'static str) -> Key {
+    Key { name, form, about }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+const ZERO: Duration = Duration::ZERO;
+const MILLI: Duration = Duration::from_millis(1);
+
+/// `[store]`.
+pub(super) const STORE: &[Key] = &[
+    key("path", Form::Text, "The file that keeps tasks."),
+    key("url", Form::Text, "The database that keeps tasks, such as postgres://host/name."),
+];
+
+/// `[lanes.NAME]`.
+pub(super) const LANE: &[Key] = &[
+    key("concurrency", Form::Whole(1, 1024), "How many tasks run at once (default 1)."),
+    key("queue_limit", Form::Whole(0, 1_000_000), "How many tasks may wait (default 1000)."),
+    key("max_runtime_s", Form::Seconds(MILLI, MONTH), "The longest run a task may ask for."),
+    key("cpu", Form::Number(0.001, 4096.0), "The most processors a task may ask for."),
+    key("memory_mb", Form::Whole(1, 1 << 30), "The most memory a task may ask for, in MiB."),
+    key(
+        "scratch_mb",
+        Form::Whole(1, 1 << 40),
+        "The most scratch space a task may ask for, in MiB.",
+    ),
+];
+
+/// What only `[tools.NAME]` has.
+pub(super) const TOOL: &[Key] = &[
+    key("title", Form::Text, "A title for people (default: the name)."),
+    key("description", Form::Text, "What the tool does, in under 400 characters."),
+    key("command", Form::Argv, "The program and its arguments; relative to this file; no shell."),
+    key("input_schema", Form::Schema, "The JSON Schema of the inputs, an object schema."),
+    key("read_only", Form::Flag, "Tells clients that the tool changes nothing."),
+    key("destructive", Form::Flag, "Tells clients that the tool may destroy something."),
+];
+
+/// What both `[tools.NAME]` and `[defaults]` have.
+pub(super) const POLICY: &[Key] = &[
+    key("lane", Form::Text, "The lane it runs in (default cpu_standard)."),
+    key("timeout_s", Form::Seconds(MILLI, MONTH), "How long an attempt may run (default 600)."),
+    key("wait_s", Form::Seconds(ZERO, MAX_WAIT), "How long a direct call waits (default 10)."),
+    key("supports_cancel", Form::Flag, "Whether it may be stopped by a cancel (default true)."),
+    key(
+        "cancel_grace_s",
+        Form::Seconds(ZERO, DAY),
+        "From the polite stop to the kill (default 5).",
+    ),
+    key("on_exit", Form::OneOf(&["detach", "stop"]), "What becomes of it when the server ends."),
+    key(
+        "on_disconnect",
+        Form::OneOf(&["detach", "cancel"]),
+        "What becomes of a call without a handle when its caller goes away.",
+    ),
+    key("idempotent", Form::Flag, "Whether it may be run twice without harm (default false)."),
+    key("max_attempts", Form::Whole(1, 100), "How many attempts there may be (default 1)."),
+    key(
+        "retry_backoff_s",
+        Form::Seconds(ZERO, Duration::from_secs(3600)),
+        "The pause before the second attempt; it doubles (default 5).",
+    ),
+    key("retry_on", Form::ErrorKinds, "The kinds of failure that are worth another attempt."),
+    key("env", Form::Env, "Variables it inherits, or a table of variables with values."),
+    key("sensitive", Form::Pointers, "JSON Pointers of inputs that are redacted everywhere."),
+    key("log_quota_mb", Form::Whole(1, 1 << 20), "How much log text it may keep (default 64)."),
+];
+
+/// `[cache]`.
+pub(super) const CACHE: &[Key] = &[
+    key("threshold_chars", Form::Whole(1000, 1 << 30), "The size above which an answer is kept."),
+    key("total_mb", Form::Whole(1, 1 << 20), "The most memory of all entries."),
+    key("scope_mb", Form::Whole(1, 1 << 20), "The most memory of one owner's entries."),
+    key("entry_mb", Form::Whole(1, 1 << 20), "The largest entry."),
+    key("ttl_s", Form::Seconds(MILLI, MONTH), "How long an entry lives after it was last read."),
+    key("absolute_ttl_s", Form::Seconds(MILLI, MONTH), "How long an entry lives at the most."),
+];
+
+/// The value of every key of `[clients]`.
+pub(super) const CLIENT: Form = Form::Seconds(MILLI, DAY);
+
+/// The sections of a file, with what they are for.
+pub(super) const SECTIONS: &[(&str, &str)] = &[
+    ("store", "Where tasks are kept."),
+    ("lanes", "Named queues: [lanes.NAME]."),
+    ("defaults", "Keys for every tool that does not set them itself."),
+    ("tools", "Programs that are tools: [tools.NAME]."),
+    ("cache", "Limits of the response cache."),
+    ("clients", "The longest call, in seconds, of clients by their name."),
+    ("unity", "Settings of unity-mcp."),
+    ("browser", "Settings of browser-mcp."),
+];

@@ -1,0 +1,118 @@
+//! From the text of a file to data, collecting every problem on the way.
+
+mod lanes;
+mod section;
+mod tools;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::form::Value;
+use super::problem::Problems;
+use super::{File, Overrides, Store, keys};
+use section::{Section, check, entries, table, unknown};
+
+/// Reads the text of a file.
+pub(super) fn read(text: &str, folder: PathBuf, overrides: Overrides) -> Result<File, Problems> {
+    let mut problems = Problems::default();
+    let (document, errors) = DeTable::parse_recoverable(text);
+    // What follows the first break is mostly its consequence.
+    if let Some(error) = errors.first() {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        problems.add(span, error.message(), "correct the TOML here; see https://toml.io");
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let file = sections(document.get_ref(), folder, overrides, &mut problems);
+    if problems.is_empty() { Ok(file) } else { Err(problems.sorted()) }
+}
+
+fn sections(
+    document: &DeTable<'_>,
+    folder: PathBuf,
+    overrides: Overrides,
+    problems: &mut Problems,
+) -> File {
+    let mut file = File::none(folder);
+    let found = sections_of(document, problems);
+    if let Some(value) = found.get("lanes") {
+        file.lanes = lanes::read(value, problems);
+    }
+    let defaults = found.get("defaults").map(|value| {
+        let section = Section::read(value, "defaults", &[keys::POLICY], problems);
+        section.span_of("lane").into_iter().for_each(|span| {
+            lanes::check_known(&section, span, &file.lanes, problems);
+        });
+        section
+    });
+    if let Some(value) = found.get("tools") {
+        let policy = tools::Policy { defaults: defaults.as_ref(), overrides, lanes: &file.lanes };
+        file.tools = policy.read(value, problems);
+    }
+    file.store = found.get("store").and_then(|value| store(value, problems));
+    if let Some(value) = found.get("clients") {
+        file.clients = clients(value, problems);
+    }
+    if let Some(value) = found.get("cache") {
+        Section::read(value, "cache", &[keys::CACHE], problems);
+    }
+    for bridge in ["unity", "browser"] {
+        if let Some(value) = found.get(bridge) {
+            table(value, bridge, problems);
+        }
+    }
+    let idle = ["cache", "unity", "browser"].into_iter().filter(|name| found.contains_key(name));
+    file.idle_sections = idle.map(str::to_owned).collect();
+    file
+}
+
+/// Finds the sections of a document; anything else is a problem.
+fn sections_of<'d, 'i>(
+    document: &'d DeTable<'i>,
+    problems: &mut Problems,
+) -> BTreeMap<&'static str, &'d Spanned<DeValue<'i>>> {
+    let known = || keys::SECTIONS.iter().map(|(name, _)| *name);
+    let mut found = BTreeMap::new();
+    for (name, value) in document {
+        match known().find(|known| *known == name.get_ref()) {
+            Some(known) => {
+                found.insert(known, value);
+            }
+            None if value.get_ref().is_table() => {
+                unknown(name, "section", "the file", known(), problems);
+            }
+            None => unknown(name, "key", "the file", known(), problems),
+        }
+    }
+    found
+}
+
+fn store(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Option<Store> {
+    let section = Section::read(value, "store", &[keys::STORE], problems);
+    match (section.text("path"), section.text("url")) {
+        (Some(_), Some(_)) => {
+            let span = section.span_of("url").unwrap_or_else(|| value.span());
+            problems.add(span, "`store.url` stands beside `store.path`", "keep one of the two");
+            None
+        }
+        (Some(path), None) => Some(Store::Path(PathBuf::from(path))),
+        (None, Some(url)) => Some(Store::Url(url.to_owned())),
+        (None, None) => None,
+    }
+}
+
+fn clients(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> BTreeMap<String, Duration> {
+    let mut clients = BTreeMap::new();
+    for (name, value) in entries(value, "clients", problems) {
+        let path = format!("clients.{}", name.get_ref());
+        if let Some(Value::Seconds(ceiling)) = check(keys::CLIENT, value, &path, problems) {
+            clients.insert(name.get_ref().to_string(), ceiling);
+        }
+    }
+    clients
+}

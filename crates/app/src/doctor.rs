@@ -1,0 +1,204 @@
+//! `doctor`: the usual causes of trouble, each with what to do about it.
+
+mod checks;
+mod programs;
+
+use std::fmt::Write as _;
+
+use raincheck_core::time::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::cli::{Serving, Shared};
+use crate::failure::Exit;
+use crate::terminal::{Palette, Style};
+
+/// What is examined.
+#[derive(Clone, Copy, Debug)]
+pub struct Patient<'a> {
+    /// The name of the binary.
+    pub binary: &'a str,
+    /// Its flags.
+    pub shared: &'a Shared,
+    /// Its flags as a server.
+    pub serving: &'a Serving,
+    /// What the wall clock says.
+    pub now: Timestamp,
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// In the way.
+    Bad,
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What was looked at.
+    pub check: &'static str,
+    /// How grave it is.
+    pub grade: Grade,
+    /// What was found.
+    pub says: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+impl Finding {
+    fn good(check: &'static str, says: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Good, says: says.into(), next: None }
+    }
+
+    fn note(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Note, says: says.into(), next: Some(next.into()) }
+    }
+
+    fn bad(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Bad, says: says.into(), next: Some(next.into()) }
+    }
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report(Vec<Finding>);
+
+/// Runs every check.
+#[must_use]
+pub fn examine(patient: &Patient<'_>) -> Report {
+    Report(checks::all(patient))
+}
+
+impl Report {
+    /// Iterates over the findings.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.0.iter()
+    }
+
+    /// Returns how the command ends: failed when something is in the way.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        let is_bad = self.0.iter().any(|finding| finding.grade == Grade::Bad);
+        if is_bad { Exit::Failed } else { Exit::Done }
+    }
+
+    /// Writes the report for a person.
+    #[must_use]
+    pub fn text(&self, palette: Palette) -> String {
+        let mut out = String::new();
+        for finding in &self.0 {
+            let mark = match finding.grade {
+                Grade::Good => palette.paint(Style::Green, "✓"),
+                Grade::Note => palette.paint(Style::Yellow, "!"),
+                Grade::Bad => palette.paint(Style::Red, "✗"),
+            };
+            let says = finding.says.trim_end().replace('\n', "\n    ");
+            let _ = writeln!(out, "{mark} {:<14} {says}", finding.check);
+            if let Some(next) = &finding.next {
+                let _ = writeln!(out, "    {} {next}", palette.paint(Style::Dim, "→"));
+            }
+        }
+        let n_bad = self.0.iter().filter(|finding| finding.grade == Grade::Bad).count();
+        match n_bad {
+            0 => out.push_str("\nnothing is in the way\n"),
+            1 => out.push_str("\n1 thing is in the way\n"),
+            n => out.push_str(&format!("\n{n} things are in the way\n")),
+        }
+        out
+    }
+
+    /// Writes the report for a program.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({ "ok": self.exit() == Exit::Done, "findings": self.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        shared: Shared,
+        #[command(flatten)]
+        serving: Serving,
+    }
+
+    const NOW: i64 = 1_800_000_000_000;
+
+    fn examined(dir: &Path, config: &str, flags: &[&str]) -> Report {
+        let file = dir.join("raincheck.toml");
+        fs::write(&file, config).expect("written");
+        let state = dir.join("state");
+        let mut args = vec!["raincheck", "--state-dir", state.to_str().expect("text")];
+        args.extend(["--config", file.to_str().expect("text")]);
+        args.extend(flags);
+        let Cli { shared, serving } = Cli::try_parse_from(args).expect("flags");
+        let now = Timestamp::from_millis(NOW);
+        examine(&Patient { binary: "raincheck", shared: &shared, serving: &serving, now })
+    }
+
+    fn bad(report: &Report) -> Vec<&'static str> {
+        report.findings().filter(|f| f.grade == Grade::Bad).map(|f| f.check).collect()
+    }
+
+    #[test]
+    fn a_sound_machine_passes_and_everything_bad_names_a_next_step() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let report = examined(dir.path(), "[tools.a]\ncommand = [\"cargo\"]\n", &[]);
+        assert_eq!(bad(&report), Vec::<&str>::new(), "{}", report.text(Palette::plain()));
+        assert_eq!(report.exit(), Exit::Done);
+        assert!(report.findings().count() >= 10);
+    }
+
+    #[test]
+    fn programs_and_scripts_that_are_not_there_are_found() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join("plain"), "not executable").expect("written");
+        let config = r#"
+[tools.gone]
+command = ["no-such-program-anywhere"]
+[tools.plain]
+command = ["./plain"]
+[tools.script]
+command = ["cargo", "missing.py"]
+"#;
+        let report = examined(dir.path(), config, &[]);
+        assert_eq!(bad(&report), ["programs", "scripts"]);
+        let text = report.text(Palette::plain());
+        for part in ["no-such-program-anywhere", "./plain", "missing.py", "2 things"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert_eq!(report.json()["ok"], false);
+    }
+
+    #[test]
+    fn a_broken_file_a_wrong_level_and_an_unbuilt_store_are_found() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let flags = ["--log-level", "loud", "--store", "a.db"];
+        let report = examined(dir.path(), "[tools.a]\nwait = 1\n", &flags);
+        assert_eq!(bad(&report), ["configuration", "flags", "log level"]);
+        assert!(report.text(Palette::plain()).contains("did you mean `wait_s`"));
+    }
+
+    #[test]
+    fn a_state_folder_that_cannot_be_is_found() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join("state"), "a file").expect("written");
+        assert_eq!(bad(&examined(dir.path(), "", &[])), ["state folder"]);
+    }
+}

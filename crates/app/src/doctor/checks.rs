@@ -1,0 +1,261 @@
+//! One function per cause.
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use raincheck_core::time::Timestamp;
+
+use super::{Finding, Patient, programs};
+use crate::config::File;
+use crate::instance;
+use crate::logging;
+use crate::paths::{Paths, create_private};
+
+/// Free space below which logs and artifacts soon fail.
+const LITTLE_SPACE: u64 = 256 << 20;
+
+/// Open files below which a busy server runs dry: six per running program, and some of its own.
+const FEW_FILES: u64 = 256;
+
+/// No wall clock of a machine that runs this is before it (2026-01-01).
+const NOT_BEFORE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+/// The largest difference between the wall clock and the file system's that is not worth a word.
+const SKEW: Duration = Duration::from_secs(5);
+
+/// Runs every check; those that need the file are left out when it is broken.
+pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let file = configuration(patient, &mut findings);
+    findings.push(flags(patient, file.as_ref()));
+    if let Some(file) = &file {
+        findings.push(programs::programs(file));
+        findings.push(programs::scripts(file));
+        findings.push(lanes(file));
+    }
+    match Paths::resolve(patient.binary, patient.shared) {
+        Ok(paths) => {
+            findings.extend(state_folder(&paths.home, patient.now));
+            findings.push(servers(&paths.home));
+        }
+        Err(failure) => {
+            findings.push(Finding::bad("state folder", failure.message, failure.next));
+        }
+    }
+    findings.push(log_level(patient));
+    findings.push(standard_input(patient));
+    findings.push(open_files());
+    findings
+}
+
+fn configuration(patient: &Patient<'_>, findings: &mut Vec<Finding>) -> Option<File> {
+    const CHECK: &str = "configuration";
+    match (&patient.shared.config, patient.shared.load(patient.serving)) {
+        (None, Ok(file)) => {
+            let next = "write a raincheck.toml and name it: --config raincheck.toml";
+            findings.push(Finding::note(CHECK, "no file is named, so there are no tools", next));
+            Some(file)
+        }
+        (Some(path), Ok(file)) => {
+            let (n, path) = (file.tools.len(), path.display());
+            findings.push(Finding::good(CHECK, format!("{path}, {n} tools")));
+            Some(file)
+        }
+        (_, Err(failure)) => {
+            findings.push(Finding::bad(CHECK, failure.message, failure.next));
+            None
+        }
+    }
+}
+
+fn flags(patient: &Patient<'_>, file: Option<&File>) -> Finding {
+    let none = File::none(Path::new(".").to_owned());
+    match patient.shared.refuse_unbuilt(file.unwrap_or(&none)) {
+        Ok(()) => Finding::good("flags", "all of them are understood and have an effect"),
+        Err(failure) => Finding::bad("flags", failure.message, failure.next),
+    }
+}
+
+fn lanes(file: &File) -> Finding {
+    const CHECK: &str = "lanes";
+    let used = |name: &str| file.tools.iter().any(|tool| tool.spec.lane.as_str() == name);
+    for (id, config) in file.lanes.iter().filter(|(id, _)| used(id.as_str())) {
+        if config.queue_limit == 0 {
+            return Finding::bad(
+                CHECK,
+                format!("lane {id} has queue_limit = 0: it refuses every task"),
+                format!("raise queue_limit in [lanes.{id}]"),
+            );
+        }
+    }
+    let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = file.lanes.iter().filter(|(id, _)| used(id.as_str()));
+    let n_workers: u64 = workers.map(|(_, config)| u64::from(config.concurrency)).sum();
+    if n_workers > 4 * n_cores as u64 {
+        return Finding::note(
+            CHECK,
+            format!("{n_workers} tasks may run at once on {n_cores} processors"),
+            "lower concurrency in [lanes.*] if the tools are busy and not waiting",
+        );
+    }
+    Finding::good(CHECK, format!("{} lanes, {n_workers} workers in use", file.lanes.len()))
+}
+
+fn state_folder(home: &Path, now: Timestamp) -> Vec<Finding> {
+    const CHECK: &str = "state folder";
+    const NEXT: &str = "make it writable, or name another: --state-dir DIR";
+    let shown = home.display();
+    let clock = match probe(home) {
+        Ok(written) => written,
+        Err(error) => return vec![Finding::bad(CHECK, format!("{shown}: {error}"), NEXT)],
+    };
+    let mut findings = vec![Finding::good(CHECK, format!("{shown} is writable"))];
+    findings.extend(privacy(home));
+    findings.extend(free_space(home));
+    findings.push(wall_clock(now, clock));
+    findings
+}
+
+/// Writes and removes a file; returns when the file system says it was written.
+fn probe(home: &Path) -> io::Result<Timestamp> {
+    create_private(home)?;
+    let file = home.join(format!(".doctor-{}", std::process::id()));
+    fs::write(&file, b"doctor")?;
+    let written = fs::metadata(&file).and_then(|metadata| metadata.modified());
+    fs::remove_file(&file)?;
+    let since = written?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Timestamp::MIN + since)
+}
+
+#[cfg(unix)]
+fn privacy(home: &Path) -> Option<Finding> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = fs::metadata(home).ok()?.permissions().mode();
+    (mode & 0o077 != 0).then(|| {
+        Finding::note(
+            "privacy",
+            format!("other users may look into {} (mode {:o})", home.display(), mode & 0o777),
+            format!("chmod 700 {}", home.display()),
+        )
+    })
+}
+
+#[cfg(not(unix))]
+fn privacy(_home: &Path) -> Option<Finding> {
+    None
+}
+
+#[cfg(unix)]
+fn free_space(home: &Path) -> Option<Finding> {
+    let volume = rustix::fs::statvfs(home).ok()?;
+    let free = volume.f_bavail.saturating_mul(volume.f_frsize);
+    let mib = free >> 20;
+    Some(if free < LITTLE_SPACE {
+        Finding::bad(
+            "free space",
+            format!("{mib} MiB are left for logs and artifacts"),
+            "free some space, or put the state elsewhere: --state-dir DIR",
+        )
+    } else {
+        Finding::good("free space", format!("{mib} MiB"))
+    })
+}
+
+#[cfg(not(unix))]
+fn free_space(_home: &Path) -> Option<Finding> {
+    None
+}
+
+fn wall_clock(now: Timestamp, file_system: Timestamp) -> Finding {
+    const CHECK: &str = "clock";
+    if now < NOT_BEFORE {
+        return Finding::bad(
+            CHECK,
+            format!("the clock says {now}"),
+            "set the clock of the machine",
+        );
+    }
+    let skew = now.since(file_system).max(file_system.since(now));
+    if skew > SKEW && file_system > NOT_BEFORE {
+        return Finding::note(
+            CHECK,
+            format!("the file system's clock is {} s off", skew.as_secs()),
+            "synchronise the clocks, or keep the state on a local disk",
+        );
+    }
+    Finding::good(CHECK, now.to_string())
+}
+
+fn servers(home: &Path) -> Finding {
+    let seen = instance::look(home);
+    let pids: Vec<String> = seen
+        .iter()
+        .filter(|seen| seen.is_running)
+        .filter_map(|seen| seen.card.as_ref())
+        .map(|card| card.pid.to_string())
+        .collect();
+    let n_left = seen.iter().filter(|seen| !seen.is_running).count();
+    let running = match pids.len() {
+        0 => "no server runs".to_owned(),
+        _ => format!("running: pid {}; each keeps its own tasks", pids.join(", ")),
+    };
+    match n_left {
+        0 => Finding::good("servers", running),
+        _ => Finding::note(
+            "servers",
+            format!("{running}; {n_left} were killed and left files"),
+            "nothing to do: the next server removes them",
+        ),
+    }
+}
+
+fn log_level(patient: &Patient<'_>) -> Finding {
+    match logging::filter(patient.shared.log_level.as_deref()) {
+        Ok(filter) => Finding::good("log level", filter.to_string()),
+        Err(failure) => Finding::bad("log level", failure.message, failure.next),
+    }
+}
+
+fn standard_input(patient: &Patient<'_>) -> Finding {
+    if io::stdin().is_terminal() {
+        let says = "a terminal; a server expects an MCP client here";
+        let next = format!("let the client start it: {} serve --config FILE", patient.binary);
+        return Finding::note("standard input", says, next);
+    }
+    Finding::good("standard input", "not a terminal")
+}
+
+#[cfg(unix)]
+fn open_files() -> Finding {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    match limit {
+        Some(limit) if limit < FEW_FILES => Finding::bad(
+            "open files",
+            format!("at most {limit}; every running program takes about six"),
+            "raise the limit before the client starts: ulimit -n 4096",
+        ),
+        Some(limit) => Finding::good("open files", format!("at most {limit}")),
+        None => Finding::good("open files", "no limit"),
+    }
+}
+
+#[cfg(not(unix))]
+fn open_files() -> Finding {
+    Finding::good("open files", "no limit that matters")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Grade;
+
+    #[test]
+    fn a_clock_from_another_age_is_in_the_way_and_a_skew_is_told() {
+        let now = NOT_BEFORE + Duration::from_secs(60);
+        assert_eq!(wall_clock(Timestamp::MIN, now).grade, Grade::Bad);
+        assert_eq!(wall_clock(now, now + Duration::from_secs(30)).grade, Grade::Note);
+        assert_eq!(wall_clock(now, now + Duration::from_secs(1)).grade, Grade::Good);
+    }
+}

@@ -1,0 +1,30 @@
+//! What every Raincheck binary shares: flags, `raincheck.toml`, logging, process manners, `doctor`
+//! and `status`.
+//!
+//! Nothing here knows MCP, a bridge or a tool set. A binary parses its flags with [`cli`], reads its
+//! file with [`config`], prepares the process with [`logging`] and [`lifecycle`], and then composes
+//! its parts from plain data.
+
+pub mod cli;
+
+pub mod config;
+
+pub mod paths;
+
+pub mod instance;
+
+pub mod logging;
+
+pub mod lifecycle;
+
+pub mod doctor;
+
+pub mod status;
+
+pub mod failure;
+
+pub mod terminal;
+
+mod suggest;
+
+pub use failure::{Exit, Failure};

@@ -1,0 +1,195 @@
+//! When a server ends, and how a panic is told.
+
+use std::any::Any;
+use std::future::Future;
+use std::io;
+use std::panic::{self, PanicHookInfo};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+/// How long a server may take to end once it was told to; then the process ends anyway.
+pub const END_BUDGET: Duration = Duration::from_millis(1800);
+
+/// Makes panics log lines: one attempt may be lost, the server goes on.
+pub fn log_panics() {
+    panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
+        let place = info.location().map(ToString::to_string);
+        tracing::error!(
+            place = place.as_deref().unwrap_or("unknown"),
+            "panic: {}",
+            words(info.payload())
+        );
+    }));
+}
+
+fn words(payload: &(dyn Any + Send)) -> &str {
+    payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without words")
+}
+
+/// Prepares to be told to end: by a signal, or by the death of the process that started this one.
+///
+/// The future fires `stop` and ends; it also ends when somebody else fires it. It is to be made
+/// inside the runtime.
+///
+/// # Errors
+/// When the system does not let the process listen.
+pub fn until_told(stop: CancellationToken) -> io::Result<impl Future<Output = ()>> {
+    let mut signals = signals::Signals::install()?;
+    Ok(async move {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            cause = signals.next() => {
+                tracing::info!(cause, "told to end");
+                stop.cancel();
+            }
+        }
+    })
+}
+
+/// Waits until `stop` fired and the budget to end is used up.
+pub async fn out_of_time(stop: CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(END_BUDGET).await;
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::io;
+
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    /// The signals that end a server, and the parent's death.
+    pub(super) struct Signals {
+        terminate: Signal,
+        interrupt: Signal,
+        hang_up: Signal,
+        parent: parent::Watch,
+    }
+
+    impl Signals {
+        pub(super) fn install() -> io::Result<Self> {
+            Ok(Self {
+                terminate: signal(SignalKind::terminate())?,
+                interrupt: signal(SignalKind::interrupt())?,
+                hang_up: signal(SignalKind::hangup())?,
+                parent: parent::Watch::start()?,
+            })
+        }
+
+        /// Waits for the first of them and names it.
+        pub(super) async fn next(&mut self) -> &'static str {
+            tokio::select! {
+                _ = self.terminate.recv() => "SIGTERM",
+                _ = self.interrupt.recv() => "SIGINT",
+                _ = self.hang_up.recv() => "SIGHUP",
+                () = self.parent.died() => "the parent process died",
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    mod parent {
+        use std::io;
+
+        use rustix::process::{Pid, Signal as Number, getppid, set_parent_process_death_signal};
+        use tokio::signal::unix::{Signal, SignalKind, signal};
+
+        /// Asks the kernel for a signal when the parent dies.
+        ///
+        /// The kernel also sends it when only the parent's *thread* that started us ends; the parent's
+        /// number tells the two apart.
+        pub(super) struct Watch {
+            parent: Option<Pid>,
+            signal: Signal,
+        }
+
+        impl Watch {
+            pub(super) fn start() -> io::Result<Self> {
+                let parent = getppid();
+                let signal = signal(SignalKind::user_defined1())?;
+                set_parent_process_death_signal(Some(Number::USR1))?;
+                Ok(Self { parent, signal })
+            }
+
+            pub(super) async fn died(&mut self) {
+                while getppid() == self.parent {
+                    if self.signal.recv().await.is_none() {
+                        return std::future::pending().await;
+                    }
+                }
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    mod parent {
+        use std::io;
+
+        /// Elsewhere the end of standard input tells of the parent's death.
+        pub(super) struct Watch;
+
+        impl Watch {
+            pub(super) fn start() -> io::Result<Self> {
+                Ok(Self)
+            }
+
+            pub(super) async fn died(&mut self) {
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod signals {
+    use std::io;
+
+    /// Ctrl-C; the end of standard input tells of the rest.
+    pub(super) struct Signals;
+
+    impl Signals {
+        pub(super) fn install() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) async fn next(&mut self) -> &'static str {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            "Ctrl-C"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_budget_to_end_counts_from_the_stop() {
+        let stop = CancellationToken::new();
+        let start = tokio::time::Instant::now();
+        let told = stop.clone();
+        tokio::join!(out_of_time(stop), async move {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            told.cancel();
+        });
+        assert_eq!(start.elapsed(), Duration::from_secs(60) + END_BUDGET);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_hang_up_fires_the_stop() {
+        let stop = CancellationToken::new();
+        let told = until_told(stop.clone()).expect("listening");
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)
+            .expect("sent");
+        told.await;
+        assert!(stop.is_cancelled());
+    }
+}

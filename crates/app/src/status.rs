@@ -1,0 +1,190 @@
+//! `status`: the servers that run, and what can be seen of them from outside.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use raincheck_core::text::escape;
+use raincheck_core::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::instance::{self, Seen};
+use crate::paths::Paths;
+use crate::terminal::{Palette, Style};
+
+/// What `status` found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    binary: String,
+    paths: Paths,
+    servers: Vec<Server>,
+    now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+struct Server {
+    seen: Seen,
+    files: Files,
+}
+
+/// How much a server keeps on disk.
+#[derive(Clone, Copy, Debug, Default)]
+struct Files {
+    n: u64,
+    bytes: u64,
+}
+
+/// Looks at the folders of a binary.
+#[must_use]
+pub fn look(binary: &str, paths: &Paths, now: Timestamp) -> Report {
+    let seen = instance::look(&paths.home).into_iter();
+    let servers = seen.map(|seen| Server { files: Files::below(&seen.dir, 8), seen }).collect();
+    Report { binary: binary.to_owned(), paths: paths.clone(), servers, now }
+}
+
+impl Report {
+    /// Writes the report for a person.
+    #[must_use]
+    pub fn text(&self, palette: Palette) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "state folder  {}", self.paths.home.display());
+        let n_running = self.servers.iter().filter(|server| server.seen.is_running).count();
+        let n_left = self.servers.len() - n_running;
+        let _ = writeln!(out, "servers       {n_running} running");
+        for server in self.servers.iter().filter(|server| server.seen.is_running) {
+            out.push('\n');
+            server.describe(&mut out, self.now, palette);
+        }
+        if n_left > 0 {
+            let _ = writeln!(
+                out,
+                "\n{n_left} left by servers that were killed; the next one removes them"
+            );
+        }
+        out.push_str(&if n_running > 0 {
+            "\nTasks are kept in the memory of each server: ask it with its tool list_tasks.\n"
+                .into()
+        } else {
+            format!(
+                "\nStart one from an MCP client: {} serve --config raincheck.toml\n",
+                self.binary
+            )
+        });
+        out
+    }
+
+    /// Writes the report for a program.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let servers: Vec<Value> = self
+            .servers
+            .iter()
+            .map(|server| {
+                json!({
+                    "folder": server.seen.dir,
+                    "running": server.seen.is_running,
+                    "files": server.files.n,
+                    "bytes": server.files.bytes,
+                    "server": server.seen.card,
+                })
+            })
+            .collect();
+        json!({ "state_dir": self.paths.home, "store": "memory", "servers": servers })
+    }
+}
+
+impl Server {
+    fn describe(&self, out: &mut String, now: Timestamp, palette: Palette) {
+        let Some(card) = &self.seen.card else {
+            let _ = writeln!(out, "{}  starting or unreadable", self.seen.dir.display());
+            return;
+        };
+        let title = palette.paint(Style::Bold, &format!("pid {}", card.pid));
+        let age = now.since(card.started_at).as_secs();
+        let (hours, minutes, seconds) = (age / 3600, age / 60 % 60, age % 60);
+        let _ = writeln!(
+            out,
+            "{title}  version {}, up {hours}:{minutes:02}:{seconds:02}, scope {}",
+            card.version,
+            escape(&card.scope)
+        );
+        if let Some(config) = &card.config {
+            let _ = writeln!(out, "  config  {}", config.display());
+        }
+        let _ = writeln!(out, "  tools   {}", some(&card.tools.join(", ")));
+        for lane in &card.lanes {
+            let _ = writeln!(
+                out,
+                "  lane    {:<16} {} workers, queue of {}",
+                lane.name, lane.concurrency, lane.queue_limit
+            );
+        }
+        let kib = self.files.bytes.div_ceil(1024);
+        let _ = writeln!(out, "  files   {} ({kib} KiB of logs and artifacts)", self.files.n);
+    }
+}
+
+fn some(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}
+
+impl Files {
+    /// Counts the files below a folder, without following links.
+    fn below(dir: &Path, depth: u32) -> Self {
+        let mut sum = Self::default();
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() && depth > 0 {
+                let inner = Self::below(&entry.path(), depth - 1);
+                sum = Self { n: sum.n + inner.n, bytes: sum.bytes + inner.bytes };
+            } else if metadata.is_file() {
+                sum = Self { n: sum.n + 1, bytes: sum.bytes + metadata.len() };
+            }
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::instance::{Card, Instance, LaneCard, unused};
+
+    fn paths(state: &Path) -> Paths {
+        Paths { state: state.into(), runtime: state.join("run"), home: state.join("raincheck") }
+    }
+
+    #[test]
+    fn a_running_server_is_shown_with_its_lanes() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let paths = paths(dir.path());
+        let started_at = Timestamp::from_millis(1_764_288_000_000);
+        let card = Card {
+            pid: 7,
+            version: "1.2.3".into(),
+            started_at,
+            scope: "local".into(),
+            config: Some("/etc/raincheck.toml".into()),
+            tools: vec!["render".into(), "bake".into()],
+            lanes: vec![LaneCard { name: "one".into(), concurrency: 2, queue_limit: 9 }],
+        };
+        let instance = Instance::open(&unused(&paths.home), &card).expect("a folder");
+        fs::write(instance.dir().join("x.log"), [0; 3000]).expect("written");
+        let report = look("raincheck", &paths, started_at + Duration::from_secs(3725));
+        let text = report.text(Palette::plain());
+        for part in ["1 running", "pid 7", "up 1:02:05", "render, bake", "2 workers, queue of 9"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert_eq!(report.json()["servers"][0]["server"]["pid"], 7);
+    }
+
+    #[test]
+    fn without_a_server_the_next_command_is_named() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let report = look("raincheck", &paths(dir.path()), Timestamp::default());
+        let text = report.text(Palette::plain());
+        assert!(text.contains("0 running") && text.contains("raincheck serve"), "{text}");
+    }
+}

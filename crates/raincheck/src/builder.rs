@@ -1,0 +1,120 @@
+//! From tools to a server.
+
+#[cfg(feature = "mcp")]
+mod serve;
+
+use std::fmt;
+use std::sync::Arc;
+#[cfg(feature = "mcp")]
+use std::time::Duration;
+
+use raincheck_core::ids::LaneId;
+use raincheck_core::lane;
+use raincheck_core::log::LogStore;
+use raincheck_core::store::TaskStore;
+use raincheck_runtime::{Functions, Handle, Options, Service, ToolSet};
+
+use crate::tool::Tool;
+
+/// Where a server begins: [`Raincheck::builder`].
+#[derive(Clone, Copy, Debug)]
+pub struct Raincheck;
+
+impl Raincheck {
+    /// Begins a server that keeps its tasks in memory and has the built-in lanes.
+    pub fn builder() -> Builder {
+        Builder {
+            functions: Functions::new(),
+            engine: Options::in_memory(),
+            #[cfg(feature = "mcp")]
+            surface: raincheck_mcp::Options::new(env!("CARGO_PKG_VERSION")),
+            #[cfg(feature = "mcp")]
+            prepare: None,
+        }
+    }
+}
+
+/// A server in the making.
+#[must_use = "a server does nothing until it serves"]
+pub struct Builder {
+    functions: Functions,
+    engine: Options,
+    #[cfg(feature = "mcp")]
+    surface: raincheck_mcp::Options,
+    #[cfg(feature = "mcp")]
+    prepare: Option<serve::Prepare>,
+}
+
+impl Builder {
+    /// Adds a function as a tool.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.functions = tool.add_to(self.functions);
+        self
+    }
+
+    /// Adds a set of tools, such as command tools or a bridge.
+    pub fn tools(mut self, tools: impl ToolSet) -> Self {
+        self.engine = self.engine.with_tools(Arc::new(tools));
+        self
+    }
+
+    /// Adds a lane, or changes what one may do.
+    pub fn lane(mut self, name: impl Into<LaneId>, config: lane::Config) -> Self {
+        self.engine = self.engine.with_lane(name, config);
+        self
+    }
+
+    /// Keeps tasks elsewhere than in memory.
+    pub fn store(mut self, store: impl TaskStore) -> Self {
+        self.engine = self.engine.with_store(Arc::new(store));
+        self
+    }
+
+    /// Keeps log lines elsewhere than in memory.
+    pub fn logs(mut self, logs: impl LogStore) -> Self {
+        self.engine = self.engine.with_logs(Arc::new(logs));
+        self
+    }
+
+    /// Makes the engine alone, for whoever brings a surface of their own.
+    pub fn engine(self) -> (Handle, Service) {
+        raincheck_runtime::start(self.engine.with_tools(Arc::new(self.functions)))
+    }
+}
+
+#[cfg(feature = "mcp")]
+impl Builder {
+    /// Sets how the server introduces itself.
+    pub fn server_info(mut self, name: &str, version: &str) -> Self {
+        self.surface.name = name.into();
+        self.surface.version = version.into();
+        self
+    }
+
+    /// Sets who owns the tasks; `local` by default.
+    pub fn scope(mut self, name: &str) -> Self {
+        self.surface.scope = raincheck_core::scope::Scope::new(name);
+        self
+    }
+
+    /// Sends objects as `structuredContent` as well.
+    pub fn structured_content(mut self) -> Self {
+        self.surface.is_structured = true;
+        self
+    }
+
+    /// Sets how long a client whose name contains `name` holds one call.
+    pub fn client_ceiling(mut self, name: &str, ceiling: Duration) -> Self {
+        self.surface.ceilings = self.surface.ceilings.with(name, ceiling);
+        self
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("functions", &self.functions)
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
+    }
+}

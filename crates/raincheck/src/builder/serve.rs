@@ -1,0 +1,79 @@
+//! A server on the standard streams.
+
+use std::any::Any;
+
+use raincheck_mcp::{Facade, Starter, Streams, serve_stdio, take_stdout};
+use raincheck_runtime::Service;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::Builder;
+
+/// Made when a client means to stay; what it returns is kept until the engine has ended.
+pub(super) type Prepare = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
+
+impl Builder {
+    /// Does something before the engine starts, where blocking is allowed. What it returns is kept,
+    /// and dropped when the engine has ended.
+    ///
+    /// A client that only asks what the server is does not start the engine.
+    pub fn before_start<T: Send + 'static>(
+        mut self,
+        prepare: impl FnOnce() -> T + Send + 'static,
+    ) -> Self {
+        self.prepare = Some(Box::new(move || Box::new(prepare())));
+        self
+    }
+
+    /// Serves MCP on standard input and output until the client closes it.
+    ///
+    /// Whatever else the process prints goes to standard error from now on.
+    ///
+    /// # Errors
+    /// When the standard streams cannot be used, or the session breaks.
+    pub async fn serve_stdio(self) -> std::io::Result<()> {
+        let streams = Streams::standard(take_stdout()?)?;
+        self.serve(streams, CancellationToken::new()).await
+    }
+
+    /// Serves MCP on two streams until the client closes them or `stop` fires; then `stop` has
+    /// fired and the engine has ended.
+    ///
+    /// # Errors
+    /// When the session breaks.
+    pub async fn serve(mut self, streams: Streams, stop: CancellationToken) -> std::io::Result<()> {
+        let (begin, begun) = oneshot::channel();
+        let starter: Starter = Box::new(move || {
+            // Nobody waits for it once the server ends.
+            let _ = begin.send(());
+        });
+        let (prepare, surface) = (self.prepare.take(), self.surface.clone());
+        let (handle, service) = self.engine();
+        let facade = Facade::new(handle, surface, starter);
+        let session = serve_stdio(facade, streams, stop.clone());
+        let (served, ()) = tokio::join!(session, engine(service, prepare, begun, stop));
+        served.map_err(std::io::Error::other)
+    }
+}
+
+/// Runs the engine once a client means to stay.
+async fn engine(
+    service: Service,
+    prepare: Option<Prepare>,
+    begun: oneshot::Receiver<()>,
+    stop: CancellationToken,
+) {
+    let is_wanted = tokio::select! {
+        begun = begun => begun.is_ok(),
+        () = stop.cancelled() => false,
+    };
+    if !is_wanted {
+        return;
+    }
+    let kept = match prepare {
+        Some(prepare) => tokio::task::spawn_blocking(prepare).await.ok(),
+        None => None,
+    };
+    service.run(stop).await;
+    drop(kept);
+}

@@ -1,0 +1,78 @@
+//! Processes that are this binary again, in another role.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::ExitCode;
+
+/// The first argument that makes a process a child.
+const MARK: &str = "raincheck-child";
+
+/// Something that this binary does in a process of its own.
+#[derive(Clone, Copy)]
+pub struct Role {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does; its end is the end of the process.
+    pub run: fn() -> ExitCode,
+}
+
+impl Role {
+    /// Returns the arguments that start this binary in the role.
+    #[must_use]
+    pub const fn arguments(&self) -> [&'static str; 2] {
+        [MARK, self.name]
+    }
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Role").field(&self.name).finish()
+    }
+}
+
+/// Runs the role that the command line names, if it names one. To be called first in `main`:
+///
+/// ```
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     if let Some(code) = raincheck::child_main(&[]) {
+///         return code;
+///     }
+///     ExitCode::SUCCESS
+/// }
+/// ```
+#[must_use]
+pub fn child_main(roles: &[Role]) -> Option<ExitCode> {
+    run(roles, std::env::args_os().skip(1))
+}
+
+fn run(roles: &[Role], mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    if arguments.next()? != MARK {
+        return None;
+    }
+    let name = arguments.next().unwrap_or_default();
+    match roles.iter().find(|role| name == role.name) {
+        Some(role) => Some((role.run)()),
+        None => Some(ExitCode::from(2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLES: &[Role] = &[Role { name: "dance", run: || ExitCode::from(7) }];
+
+    fn code(arguments: &[&str]) -> Option<ExitCode> {
+        run(ROLES, arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn only_a_marked_process_is_a_child() {
+        assert_eq!(code(&[]), None);
+        assert_eq!(code(&["serve"]), None);
+        assert_eq!(code(&ROLES[0].arguments()), Some(ExitCode::from(7)));
+        assert_eq!(code(&[MARK, "sing"]), Some(ExitCode::from(2)));
+    }
+}

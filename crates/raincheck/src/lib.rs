@@ -1,0 +1,68 @@
+//! Raincheck for embedders: a tool call takes a rain check.
+//!
+//! A caller of a long tool gets a ticket when its patience ends, and comes back for the result. A
+//! server of your own has that in a few lines:
+//!
+//! ```no_run
+//! use raincheck::{Fault, Raincheck, TaskContext, Tool};
+//! use raincheck::core::progress::Progress;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Deserialize)]
+//! struct Scene {
+//!     frames: u64,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Rendered {
+//!     frames: u64,
+//! }
+//!
+//! async fn render(scene: Scene, context: TaskContext) -> Result<Rendered, Fault> {
+//!     for frame in 1..=scene.frames {
+//!         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+//!         let (step, step_total) = (Some(frame), Some(scene.frames));
+//!         context.progress(Progress { step, step_total, ..Progress::default() });
+//!     }
+//!     Ok(Rendered { frames: scene.frames })
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let schema = r#"{"type":"object","properties":{"frames":{"type":"integer"}},"required":["frames"]}"#;
+//!     let render = Tool::new("render", "Renders a scene", render).schema(schema)?;
+//!     let server = Raincheck::builder().server_info("studio", "1.0.0").tool(render);
+//!     server.serve_stdio().await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The server has the tool `render` and the six tools that keep hold of its tasks, such as
+//! `get_task_result`. A call of `render` that takes longer than its caller waits answers with a
+//! handle, and the task goes on.
+//!
+//! # Parts
+//! [`core`] is the contract as data, [`runtime`] the engine. Features choose the rest: `mcp` (on by
+//! default) the MCP facade, `process` any program as a tool, `schemars` input schemas derived from
+//! types.
+
+mod builder;
+
+mod tool;
+
+mod fault;
+
+mod child;
+
+pub use raincheck_core as core;
+#[cfg(feature = "mcp")]
+pub use raincheck_mcp as mcp;
+#[cfg(feature = "process")]
+pub use raincheck_process as process;
+pub use raincheck_runtime as runtime;
+
+pub use builder::{Builder, Raincheck};
+pub use child::{Role, child_main};
+pub use fault::Fault;
+pub use raincheck_runtime::TaskContext;
+pub use tool::Tool;

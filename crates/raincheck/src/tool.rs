@@ -1,0 +1,143 @@
+//! A function of this process as a tool.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck_core::content::{Content, Json, NotJson};
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::ids::LaneId;
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Attempt, Functions, TaskContext};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::fault::Fault;
+
+type Run = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// An async function with a name, a description and the limits of its runs.
+///
+/// When the task is cancelled or its time is over, the function's future is dropped at its next
+/// `.await`: what must be put in order then belongs in a `Drop`.
+#[derive(Clone)]
+pub struct Tool {
+    spec: ToolSpec,
+    run: Arc<dyn Fn(Attempt, TaskContext) -> Run + Send + Sync>,
+}
+
+impl Tool {
+    /// Makes a tool whose inputs are any JSON object that `I` can be read from.
+    ///
+    /// Inputs that `I` cannot be read from fail the task with `invalid_params`; give a
+    /// [`schema`](Self::schema) and they are refused before it is accepted.
+    pub fn new<I, O, F, R>(name: &str, description: &str, function: F) -> Self
+    where
+        I: DeserializeOwned + Send + 'static,
+        O: Serialize + Send + 'static,
+        F: Fn(I, TaskContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, Fault>> + Send + 'static,
+    {
+        let any = Json::parse(r#"{"type":"object"}"#).unwrap_or_else(|_| Json::empty_object());
+        let run = move |attempt: Attempt, context: TaskContext| -> Run {
+            let inputs = match attempt.inputs.read::<I>() {
+                Ok(inputs) => inputs,
+                Err(error) => return Box::pin(std::future::ready(unreadable(&error))),
+            };
+            let work = function(inputs, context.clone());
+            Box::pin(async move {
+                tokio::select! {
+                    biased;
+                    result = work => outcome(result),
+                    () = context.stop().cancelled() => {
+                        context.committed_to_end().await;
+                        Outcome::Cancelled
+                    }
+                }
+            })
+        };
+        Self { spec: ToolSpec::new(name, description, any), run: Arc::new(run) }
+    }
+
+    /// Makes a tool whose input schema is derived from `I`.
+    #[cfg(feature = "schemars")]
+    pub fn derived<I, O, F, R>(name: &str, description: &str, function: F) -> Self
+    where
+        I: DeserializeOwned + schemars::JsonSchema + Send + 'static,
+        O: Serialize + Send + 'static,
+        F: Fn(I, TaskContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, Fault>> + Send + 'static,
+    {
+        let tool = Self::new(name, description, function);
+        match Json::of(&schemars::schema_for!(I)) {
+            Ok(schema) => tool.with(|spec| spec.input_schema = schema),
+            Err(_) => tool,
+        }
+    }
+
+    /// Sets the JSON Schema of the inputs, an object schema.
+    ///
+    /// # Errors
+    /// When the text is no JSON.
+    pub fn schema(self, schema: &str) -> Result<Self, NotJson> {
+        let schema = Json::parse(schema)?;
+        Ok(self.with(|spec| spec.input_schema = schema))
+    }
+
+    /// Sets how long a direct call waits before it answers with a handle.
+    #[must_use]
+    pub fn wait(self, wait: Duration) -> Self {
+        self.with(|spec| spec.wait = wait)
+    }
+
+    /// Sets how long an attempt may run.
+    #[must_use]
+    pub fn run_limit(self, limit: Duration) -> Self {
+        self.with(|spec| spec.run_limit = Some(limit))
+    }
+
+    /// Sets the lane it runs in.
+    #[must_use]
+    pub fn lane(self, lane: impl Into<LaneId>) -> Self {
+        let lane = lane.into();
+        self.with(|spec| spec.lane = lane)
+    }
+
+    /// Changes anything else that the engine knows of the tool.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    /// Adds the tool to a set of functions.
+    pub(crate) fn add_to(self, functions: Functions) -> Functions {
+        let Self { spec, run } = self;
+        functions.with(spec, move |attempt, context| run(attempt, context))
+    }
+}
+
+fn outcome<O: Serialize>(result: Result<O, Fault>) -> Outcome {
+    match result.map(|value| Json::of(&value)) {
+        Ok(Ok(json)) => Outcome::Succeeded(vec![Content::Json(json)]),
+        Ok(Err(error)) => Outcome::Failed(Error::new(
+            Kind::InvalidResponse,
+            format!("the result cannot be written as JSON: {error}"),
+        )),
+        Err(fault) => Outcome::Failed(fault.into_error()),
+    }
+}
+
+fn unreadable(error: &dyn fmt::Display) -> Outcome {
+    let error = Error::new(Kind::InvalidParams, format!("the inputs do not fit: {error}"));
+    Outcome::Failed(error.with_guarantee(Guarantee::NotExecuted))
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}

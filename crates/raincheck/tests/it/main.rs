@@ -1,0 +1,164 @@
+//! An embedder's server, spoken to by a real client over an in-memory pipe.
+
+#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use raincheck::core::error::{Error, Kind};
+use raincheck::mcp::Streams;
+use raincheck::mcp::client::{Client, Reply};
+use raincheck::{Builder, Fault, Raincheck, TaskContext, Tool};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio_util::sync::CancellationToken;
+
+#[derive(Deserialize)]
+struct Sum {
+    a: u64,
+    b: u64,
+}
+
+#[derive(Serialize)]
+struct Total {
+    total: u64,
+}
+
+async fn add(sum: Sum, _context: TaskContext) -> Result<Total, Fault> {
+    let total = sum.a.checked_add(sum.b).ok_or_else(|| Fault::new("the sum is too large"))?;
+    Ok(Total { total })
+}
+
+/// Tells when it is dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn server() -> Builder {
+    let schema = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#;
+    let add = Tool::new("add", "Adds", add).schema(schema).expect("JSON");
+    let refuse = Tool::new("refuse", "Refuses", |_: Value, _context| async {
+        Err::<Total, _>(Error::new(Kind::TooLarge, "too much").into())
+    });
+    Raincheck::builder().server_info("sums", "1.2.3").tool(add).tool(refuse)
+}
+
+/// Serves on one end of a pipe while a client speaks at the other.
+async fn with_client<T>(server: Builder, speak: impl AsyncFnOnce(&Client) -> T) -> T {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(far);
+    let stop = CancellationToken::new();
+    let serving = server.serve(Streams::new(reader, writer), stop.clone());
+    let speaking = async {
+        let (reader, writer) = tokio::io::split(near);
+        let client = Client::connect(reader, writer, "test").await.expect("a session");
+        let said = speak(&client).await;
+        client.close().await;
+        stop.cancel();
+        said
+    };
+    let (served, said) = tokio::join!(serving, speaking);
+    served.expect("a whole session");
+    said
+}
+
+async fn call(client: &Client, tool: &str, arguments: Value) -> (Value, bool) {
+    let arguments = arguments.as_object().cloned().unwrap_or_default();
+    let Reply { text, is_error } = client.call(tool, arguments).await.expect("an answer");
+    (serde_json::from_str(&text).expect("JSON"), is_error)
+}
+
+// [CALL-1] [CALL-5]
+#[tokio::test]
+async fn a_function_is_a_tool_whose_result_comes_inline() {
+    with_client(server(), async |client| {
+        assert!(client.tools().await.expect("tools").contains(&"add".to_owned()));
+        let sum = call(client, "add", json!({ "a": 2, "b": 3 })).await;
+        assert_eq!(sum, (json!({ "total": 5 }), false));
+        let (refused, is_error) = call(client, "add", json!({ "a": "two", "b": 3 })).await;
+        assert!(is_error && refused.to_string().contains("invalid_params"), "{refused}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_fault_is_the_tasks_error_and_keeps_its_kind() {
+    with_client(server(), async |client| {
+        let (failed, is_error) = call(client, "add", json!({ "a": u64::MAX, "b": 1 })).await;
+        assert!(is_error);
+        assert_eq!(failed["error"]["code"], "tool_failed");
+        assert_eq!(failed["error"]["message"], "the sum is too large");
+        let (failed, _) = call(client, "refuse", json!({})).await;
+        assert_eq!(failed["error"]["code"], "too_large");
+    })
+    .await;
+}
+
+// [CANCEL-2]
+#[tokio::test]
+async fn a_cancelled_function_is_dropped() {
+    let is_dropped = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_dropped);
+    let endless = Tool::new("endless", "Never ends", move |_: Value, _context| {
+        let guard = Dropped(Arc::clone(&seen));
+        async move {
+            std::future::pending::<()>().await;
+            drop(guard);
+            Ok(())
+        }
+    });
+    let server = Raincheck::builder().tool(endless.wait(Duration::ZERO));
+    with_client(server, async |client| {
+        let (ticket, _) = call(client, "endless", json!({})).await;
+        let task = json!({ "task_id": ticket["task_id"], "wait_s": 30 });
+        call(client, "cancel_task", json!({ "task_id": ticket["task_id"] })).await;
+        let (result, _) = call(client, "get_task_result", task).await;
+        assert_eq!(result["state"], "cancelled");
+    })
+    .await;
+    assert!(is_dropped.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_client_that_only_probes_does_not_start_the_engine() {
+    let is_started = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_started);
+    let server = server().before_start(move || seen.store(true, Ordering::SeqCst));
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(far);
+    let serving = server.serve(Streams::new(reader, writer), CancellationToken::new());
+    let probing = async move {
+        let (reader, mut writer) = tokio::io::split(near);
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "probe", "version": "1" } } });
+        writer.write_all(format!("{hello}\n").as_bytes()).await.expect("written");
+        let mut answer = String::new();
+        BufReader::new(reader).read_line(&mut answer).await.expect("an answer");
+        writer.shutdown().await.expect("closed");
+        answer
+    };
+    let (served, answer) = tokio::join!(serving, probing);
+    served.expect("a whole session");
+    assert!(answer.contains(r#""name":"sums","#) && answer.contains("1.2.3"), "{answer}");
+    assert!(!is_started.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn what_was_made_before_the_start_is_dropped_after_the_end() {
+    let is_dropped = Arc::new(AtomicBool::new(false));
+    let guard = Dropped(Arc::clone(&is_dropped));
+    let server = server().before_start(move || guard);
+    with_client(server, async |client| {
+        call(client, "list_tasks", json!({})).await;
+        assert!(!is_dropped.load(Ordering::SeqCst));
+    })
+    .await;
+    assert!(is_dropped.load(Ordering::SeqCst));
+}
