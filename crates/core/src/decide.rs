@@ -263,7 +263,11 @@ fn apply(row: &mut Row, now: Timestamp, change: &Change, on: Event, to: State) {
         }
         Change::Due(Deadline::Backoff) => resume(row, now),
         Change::Due(deadline) => row.deadlines.set(*deadline, None),
-        Change::Finish(_) => row.has_reported = true,
+        Change::Finish(_) => {
+            row.has_reported = true;
+            // An attempt that ended before anybody said that it runs began at its lease at the latest.
+            row.started_at = row.started_at.or(row.heartbeat_at);
+        }
         Change::Undeliver | Change::AskInput | Change::CommitCancel => {}
     }
     if on == Event::Lease || on == Event::Undeliver {

@@ -42,9 +42,21 @@ pub trait Executor: Send + Sync + 'static {
         None
     }
 
-    /// Tells whether the executor reports [`TaskContext::accepted`] and [`TaskContext::started`]
-    /// itself. Otherwise the engine says that the attempt runs before it is handed over.
-    fn reports_start(&self) -> bool {
-        false
+    /// Tells who says that an attempt runs, and when.
+    fn start_report(&self) -> StartReport {
+        StartReport::BeforeHandOver
     }
+}
+
+/// Who says that an attempt runs, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartReport {
+    /// The engine, before it hands the attempt over: a cancel that came after the lease is seen, and
+    /// the attempt is surely not executed.
+    BeforeHandOver,
+    /// The engine, once the attempt waits for the first time. One that ends without waiting goes from
+    /// `scheduled` to its end, at the price of one write less.
+    AtFirstWait,
+    /// The executor, by [`TaskContext::accepted`] and [`TaskContext::started`].
+    ByExecutor,
 }

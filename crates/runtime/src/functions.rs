@@ -15,7 +15,7 @@ use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 
 use crate::context::TaskContext;
-use crate::executor::{Attempt, Executor};
+use crate::executor::{Attempt, Executor, StartReport};
 use crate::toolset::{Call, Placement, Route, ToolSet};
 
 type Run = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -99,6 +99,10 @@ impl Executor for Functions {
             return Outcome::Failed(unknown(&attempt.row.task.tool));
         };
         function(attempt, context).await
+    }
+
+    fn start_report(&self) -> StartReport {
+        StartReport::AtFirstWait
     }
 }
 

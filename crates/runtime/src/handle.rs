@@ -80,7 +80,6 @@ pub struct Accepted {
 
 /// What became of a request.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is made and taken apart once for each call")]
 pub enum Submission {
     /// It is a task.
     Task(Accepted),

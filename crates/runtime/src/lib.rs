@@ -75,7 +75,7 @@ mod logs;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::{Stop, TaskContext};
 pub use engine::{Options, Service, start};
-pub use executor::{Attempt, Executor};
+pub use executor::{Attempt, Executor, StartReport};
 pub use functions::Functions;
 pub use handle::{Accepted, Cancelled, Handle, Request, Submission, View};
 pub use ids::{Ids, OsIds};

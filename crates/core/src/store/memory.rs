@@ -2,10 +2,11 @@
 
 mod shelf;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Filter, Found,
@@ -81,11 +82,11 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     fn sink(&self) -> Arc<dyn ChangeSink> {
-        Arc::clone(&self.sink.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.sink.lock())
     }
 
     /// Runs one transaction and tells the sink what it changed, after the lock is free.
@@ -208,7 +209,7 @@ impl TaskStore for MemoryStore {
         if std::mem::replace(&mut inner.is_open, true) {
             return Err(Error::new("the store is open already"));
         }
-        *self.sink.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+        *self.sink.lock() = sink;
         inner.ledger.begin_epoch();
         let mut changed = Vec::new();
         for (lane, config) in lanes {

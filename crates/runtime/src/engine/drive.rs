@@ -3,10 +3,12 @@
 use std::any::Any;
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
+use futures_util::future::poll_immediate;
 
 use raincheck_core::cancel::OnExit;
 use raincheck_core::decide::Change;
@@ -18,7 +20,7 @@ use raincheck_core::task::Outcome;
 use super::Shared;
 use super::tools::Tool;
 use crate::context::{Stop, TaskContext};
-use crate::executor::Attempt;
+use crate::executor::{Attempt, StartReport};
 use crate::live::Live;
 use crate::shards::lock;
 use crate::waits::Happened;
@@ -107,7 +109,8 @@ impl Shared {
         let Some(tool) = self.tools.find(attempt.row.task.tool.as_str()) else {
             return Some(Outcome::Failed(no_tool(&attempt)));
         };
-        if begin == Begin::Execute && !self.may_run(tool, live).await {
+        let is_announced = tool.start_report != StartReport::AtFirstWait;
+        if begin == Begin::Execute && is_announced && !self.may_run(tool, live).await {
             return (live.reason.get() == Some(&Stop::Cancelled)).then_some(Outcome::Cancelled);
         }
         let context = TaskContext::new(Arc::clone(self), Arc::clone(live));
@@ -120,14 +123,24 @@ impl Shared {
                 }
             }
         };
-        let outcome = AssertUnwindSafe(run).catch_unwind().await;
+        let mut run = pin!(AssertUnwindSafe(run).catch_unwind());
+        let outcome = match poll_immediate(run.as_mut()).await {
+            Some(outcome) => outcome,
+            None => {
+                if begin == Begin::Execute && !is_announced {
+                    // A cancel that came since the lease is in the attempt's own hands now.
+                    self.may_run(tool, live).await;
+                }
+                run.await
+            }
+        };
         Some(outcome.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic))))
     }
 
     /// Says that the attempt runs, and looks whether it still may: a cancel can come between its
     /// lease and this moment.
     async fn may_run(&self, tool: &Tool, live: &Live) -> bool {
-        if tool.reports_start {
+        if tool.start_report == StartReport::ByExecutor {
             let beats = vec![live.beat()];
             match self.store.heartbeat(self.clock.now(), beats).await.as_deref() {
                 Ok([Directive::Cancel]) if live.supports_cancel => live.stop(Stop::Cancelled),

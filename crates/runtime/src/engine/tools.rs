@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use raincheck_core::tool::ToolSpec;
 
-use crate::executor::Executor;
+use crate::executor::{Executor, StartReport};
 use crate::toolset::ToolSet;
 
 /// One tool, and who answers for it.
@@ -13,7 +13,7 @@ pub(crate) struct Tool {
     pub(crate) spec: ToolSpec,
     pub(crate) set: Arc<dyn ToolSet>,
     pub(crate) executor: Arc<dyn Executor>,
-    pub(crate) reports_start: bool,
+    pub(crate) start_report: StartReport,
 }
 
 /// Every tool.
@@ -37,7 +37,7 @@ impl Tools {
                 let tool = Tool {
                     set: Arc::clone(set),
                     executor: Arc::clone(&executor),
-                    reports_start: executor.reports_start(),
+                    start_report: executor.start_report(),
                     spec,
                 };
                 by_name.insert(tool.spec.name.as_str().into(), tool);

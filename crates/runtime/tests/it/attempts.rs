@@ -10,7 +10,8 @@ use raincheck_core::retry;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
-    Attempt, Call, Executor, Functions, Placement, Route, Stop, TaskContext, ToolSet, View,
+    Attempt, Call, Executor, Functions, Placement, Route, StartReport, Stop, TaskContext, ToolSet,
+    View,
 };
 
 use crate::world::{Gate, World, failed, failure, options, spec, text};
@@ -102,8 +103,8 @@ impl Executor for Shy {
         }
     }
 
-    fn reports_start(&self) -> bool {
-        true
+    fn start_report(&self) -> StartReport {
+        StartReport::ByExecutor
     }
 }
 

@@ -11,7 +11,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
-    Attempt, Call, Executor, Functions, Placement, Route, Stop, TaskContext, ToolSet,
+    Attempt, Call, Executor, Functions, Placement, Route, StartReport, Stop, TaskContext, ToolSet,
 };
 
 use crate::world::{Gate, World, polite, request, spec, text};
@@ -143,8 +143,8 @@ impl Executor for Late {
         }
     }
 
-    fn reports_start(&self) -> bool {
-        true
+    fn start_report(&self) -> StartReport {
+        StartReport::ByExecutor
     }
 }
 
