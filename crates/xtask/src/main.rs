@@ -1,0 +1,51 @@
+//! Checks and generators for the repository: `cargo xtask tidy` and `cargo xtask docs`.
+
+mod docs;
+mod repository;
+mod tidy;
+
+use std::env;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use crate::repository::Repository;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  tidy   checks what no compiler checks: crate edges, file sizes, cited requirements, links
+  docs   writes the generated parts of docs/ from the tables in crates/core
+";
+
+fn main() -> anyhow::Result<ExitCode> {
+    let repository = Repository::read()?;
+    match env::args().nth(1).as_deref() {
+        Some("tidy") => tidy(&repository),
+        Some("docs") => docs(&repository),
+        _ => {
+            io::stderr().write_all(USAGE.as_bytes())?;
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+fn tidy(repository: &Repository) -> anyhow::Result<ExitCode> {
+    let faults = tidy::faults(repository)?;
+    let mut out = io::stdout().lock();
+    for fault in &faults {
+        writeln!(out, "{fault}")?;
+    }
+    if faults.is_empty() {
+        writeln!(out, "tidy: {} files, nothing to say", repository.files.len())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(out, "tidy: {} faults", faults.len())?;
+    Ok(ExitCode::FAILURE)
+}
+
+fn docs(repository: &Repository) -> anyhow::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    for path in docs::write(repository)? {
+        writeln!(out, "docs: wrote {path}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,62 @@
+//! What no compiler checks.
+
+mod citations;
+mod edges;
+mod files;
+mod links;
+mod manifests;
+mod table;
+
+use std::fmt;
+
+use anyhow::Context as _;
+
+use crate::docs;
+use crate::repository::Repository;
+
+/// Something that is not as the house wants it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The file, with a line where one is known.
+    place: String,
+    /// What is wrong there, and what to do.
+    message: String,
+}
+
+impl Fault {
+    fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: place.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// Runs every check.
+pub(crate) fn faults(repository: &Repository) -> anyhow::Result<Vec<Fault>> {
+    let mut faults = edges::check(repository).context("checking the edges between crates")?;
+    faults.extend(manifests::check(repository)?);
+    faults.extend(files::check(repository));
+    faults.extend(citations::check(repository));
+    faults.extend(links::check(repository));
+    for (path, _) in docs::outdated(repository)? {
+        faults.push(Fault::new(path, "a generated part is out of date; run `cargo xtask docs`"));
+    }
+    Ok(faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_tidy() {
+        let repository = Repository::read().expect("the repository can be read");
+        let faults = faults(&repository).expect("the checks run");
+        let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert!(list.is_empty(), "{}", list.join("\n"));
+    }
+}
