@@ -1,0 +1,22 @@
+//! One tool, `echo`, as a closure in a Raincheck server: each call is a task, without a program.
+
+use raincheck::core::ids::LaneId;
+use raincheck::core::lane;
+use raincheck::{Fault, Raincheck, TaskContext, Tool};
+use serde_json::Value;
+
+async fn echo(inputs: Value, _context: TaskContext) -> Result<Value, Fault> {
+    Ok(inputs)
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let echo = Tool::new("echo", "Answers", echo).schema(r#"{"type":"object"}"#)?.lane("wide");
+    Raincheck::builder()
+        .server_info("embedded", "0.1.0")
+        .lane(LaneId::from("wide"), lane::Config::new(16, 1_000_000))
+        .tool(echo)
+        .serve_stdio()
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! End-to-end tests and model checking.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that cannot go on says why and ends"
+)]
+
+mod model;
+mod model_check;
+mod model_tasks;
+
+#[cfg(target_os = "linux")]
+mod manners;
+#[cfg(target_os = "linux")]
+mod programs;
+#[cfg(target_os = "linux")]
+mod sdk;
+#[cfg(target_os = "linux")]
+mod server;
+#[cfg(target_os = "linux")]
+mod tasks;

@@ -1,0 +1,2 @@
+echo "no such frame" >&2
+exit 3

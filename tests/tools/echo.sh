@@ -1,0 +1,2 @@
+echo "reading"
+cat >"$RAINCHECK_RESULT_FILE"
