@@ -66,3 +66,8 @@ pub use child::{Role, child_main};
 pub use fault::Fault;
 pub use raincheck_runtime::TaskContext;
 pub use tool::Tool;
+
+/// The example of the README, compiled.
+#[cfg(all(doctest, feature = "mcp"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
