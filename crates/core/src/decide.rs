@@ -146,6 +146,8 @@ const fn event_of(change: &Change) -> Event {
         Change::RequestCancel { .. } => Event::RequestCancel,
         Change::CommitCancel => Event::CommitCancel,
         Change::Finish(Outcome::Succeeded(_)) => Event::Succeed,
+        // An executor that kept the run deadline itself, such as while no server ran.
+        Change::Finish(Outcome::Failed(Error { kind: Kind::RunTimeout, .. })) => Event::RunDue,
         Change::Finish(Outcome::Failed(_)) => Event::Fail,
         Change::Finish(Outcome::Cancelled) => Event::Cancel,
         Change::Due(deadline) => deadline.event(),

@@ -148,6 +148,16 @@ fn a_lost_worker_is_never_run_again_in_silence() {
 }
 
 #[test]
+fn an_executor_that_keeps_the_run_limit_itself_times_the_task_out() {
+    // [TIME-3]
+    let running = after(row(|_| {}), &[lease(), Change::Start]);
+    let ended = after(running.clone(), &[failed(Kind::RunTimeout)]);
+    assert_eq!((ended.state, ended.failure), (State::TimedOut, Some(Kind::RunTimeout)));
+    let cancelling = after(running, &[cancel(), Change::CommitCancel]);
+    assert_eq!(after(cancelling, &[failed(Kind::RunTimeout)]).state, State::Cancelled);
+}
+
+#[test]
 fn a_failure_is_not_retried_once_a_cancel_was_asked_for() {
     // [RETRY-1]
     let keen = row(|task| {
