@@ -81,6 +81,11 @@ impl MemoryStore {
         }
     }
 
+    /// Lets the store be opened again, as after the end of the server that opened it.
+    pub fn close(&self) {
+        self.lock().is_open = false;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
     }

@@ -98,4 +98,7 @@ fn a_store_is_opened_once() {
     let store = store(MemoryLimits::default());
     let again = now(store.open(NOW, Vec::new(), Duration::ZERO, Arc::new(NoSink)));
     assert!(again.is_err());
+    store.close();
+    let next = now(store.open(NOW, Vec::new(), Duration::ZERO, Arc::new(NoSink)));
+    assert!(next.is_ok());
 }
