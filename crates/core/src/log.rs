@@ -2,6 +2,7 @@
 
 mod memory;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -127,6 +128,12 @@ pub trait LogStore: Send + Sync + 'static {
     /// # Errors
     /// [`store::Error`] when something cannot be removed.
     async fn remove(&self, ids: Vec<TaskId>) -> Result<(), store::Error>;
+
+    /// Returns the folder whose files are the log, where another process may write a task's lines in
+    /// this store's place. Lines written there are read like any other.
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// Tells whether more lines can come for a task in this state.

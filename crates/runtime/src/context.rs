@@ -1,6 +1,7 @@
 //! What an executor may say about its attempt, and what it is told.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,7 @@ use raincheck_core::ids::{ArtifactId, Fence, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::{Draft, Level, Stream};
 use raincheck_core::progress::Progress;
-use raincheck_core::store::{Post, Verdict};
+use raincheck_core::store::{Durability, Post, Verdict};
 use raincheck_core::task::{Artifact, Metrics, Row};
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
@@ -178,6 +179,19 @@ impl TaskContext {
         self.shared.logs.limit(self.live.id, bytes).await;
     }
 
+    /// Returns the folder of log files where another process may write the task's lines; `None`
+    /// when the log is kept in another way, so that every line has to be [given](Self::logs) to it.
+    #[must_use]
+    pub fn log_folder(&self) -> Option<&Path> {
+        self.shared.logs.folder()
+    }
+
+    /// Says that another process wrote lines into the task's log.
+    pub fn logs_grew(&self) {
+        self.live.uses_log.store(true, Ordering::Release);
+        self.shared.waits.tell(self.live.id, Happened::Reported);
+    }
+
     /// Leaves an artifact, recorded in the same commit as the outcome [DUR-2].
     pub fn artifact(&self, artifact: Artifact) {
         lock(&self.live.report).artifacts.push(artifact);
@@ -186,6 +200,13 @@ impl TaskContext {
     /// Says what the attempt used, recorded in the same commit as the outcome [RESULT-1].
     pub fn metrics(&self, metrics: Metrics) {
         lock(&self.live.report).metrics = Some(metrics);
+    }
+
+    /// Returns what the task survives. What does not survive this process can never be
+    /// [adopted](crate::Executor::adopt).
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.shared.store.traits().durability
     }
 
     /// Returns the token that fires when the attempt has to stop.

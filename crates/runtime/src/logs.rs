@@ -2,6 +2,7 @@
 //!
 //! `<root>/<task id>/log` holds one JSON object a line, so that any program can read it. A line
 //! reaches the file before its `append` returns; nothing is buffered in memory but a sparse index.
+//! A file has one writer at a time, which may be another process; readers follow it.
 
 mod file;
 mod record;
@@ -9,7 +10,7 @@ mod record;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use async_trait::async_trait;
@@ -119,6 +120,10 @@ impl LogStore for FileLogs {
             lock(&self.open).remove(&id);
         }
         Ok(())
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(&self.root)
     }
 }
 

@@ -18,14 +18,15 @@ const SPAN: u64 = 64 << 10;
 /// How much text one page holds at the most, beside its first line.
 const MAX_PAGE: usize = 1 << 20;
 
-/// The log of one task. Its file is read through once before the first use.
+/// The log of one task. Its file is read through once before the first use; while another process
+/// writes it, what came since is read before every use.
 #[derive(Debug)]
 pub(super) struct LogFile {
     folder: PathBuf,
     quota: u64,
     /// The newest attempt that wrote.
     fence: Fence,
-    /// Whether something would be lost with this value.
+    /// Whether this value is the file's writer, so that something would be lost with it.
     is_open: bool,
     loaded: Option<Loaded>,
 }
@@ -103,6 +104,8 @@ impl LogFile {
         if loaded.file.is_none() {
             private_folder().create(folder)?;
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            // Without a record that an earlier writer did not finish.
+            file.set_len(loaded.len)?;
             loaded.file = Some(file);
         }
         let mut batch = Batch { loaded, buffer: Vec::new() };
@@ -119,6 +122,9 @@ impl LogFile {
 
     /// Tells the final counts of what was dropped, and closes the file.
     pub(super) fn close(&mut self) -> io::Result<()> {
+        if !self.is_open {
+            return Ok(());
+        }
         self.load()?;
         self.is_open = false;
         let (path, quota) = (self.path(), self.quota);
@@ -193,21 +199,15 @@ impl LogFile {
         self.folder.join("log")
     }
 
-    /// Reads an existing file through once, and cuts off a record that was not written whole.
+    /// Learns what the file holds, as far as whole records go, unless this value wrote it itself.
     fn load(&mut self) -> io::Result<()> {
-        if self.loaded.is_some() {
+        if self.is_open && self.loaded.is_some() {
             return Ok(());
         }
-        let mut loaded = Loaded::default();
+        let mut loaded = self.loaded.take().unwrap_or_default();
         match File::open(self.path()) {
-            Ok(file) => {
-                let len = file.metadata()?.len();
-                loaded.scan(file)?;
-                if loaded.len < len {
-                    OpenOptions::new().write(true).open(self.path())?.set_len(loaded.len)?;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(file) => loaded.follow(file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => loaded = Loaded::default(),
             Err(error) => return Err(error),
         }
         self.loaded = Some(loaded);
@@ -216,6 +216,20 @@ impl LogFile {
 }
 
 impl Loaded {
+    /// Reads what was added since the last look.
+    fn follow(&mut self, mut file: File) -> io::Result<()> {
+        let len = file.metadata()?.len();
+        if len == self.len {
+            return Ok(());
+        }
+        if len < self.len || self.mark.is_some() {
+            // Only the record that tells what was dropped is ever written again.
+            *self = Self::default();
+        }
+        file.seek(SeekFrom::Start(self.len))?;
+        self.scan(file)
+    }
+
     fn scan(&mut self, file: File) -> io::Result<()> {
         let mut records = BufReader::with_capacity(128 << 10, file);
         let mut bytes = Vec::new();

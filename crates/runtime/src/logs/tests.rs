@@ -119,6 +119,37 @@ async fn an_older_attempt_writes_no_more() {
 }
 
 #[tokio::test]
+async fn a_reader_follows_what_another_process_writes() {
+    // [LOG-1] [LOG-2]
+    let root = tempfile::tempdir().expect("a directory");
+    let (writer, reader) = (FileLogs::new(root.path()), FileLogs::new(root.path()));
+    let path = root.path().join(ID.to_string()).join("log");
+    assert!(all(&reader, 10).await.is_empty());
+    writer.limit(ID, 40).await;
+    for n in 1..=3 {
+        writer.append(ID, FENCE, drafts((0..n).map(|_| "text".into()))).await.expect("kept");
+        assert_eq!(all(&reader, 2).await, all(&writer, 10).await);
+    }
+    // A record that is not whole yet is neither read nor cut off.
+    let whole = std::fs::read(&path).expect("the file");
+    std::fs::write(&path, [&whole[..], b"{\"seq\":7,"].concat()).expect("written");
+    assert_eq!(all(&reader, 10).await.len(), 6);
+    reader.close(ID).await.expect("nothing to close");
+    assert_eq!(std::fs::read(&path).expect("the file").len(), whole.len() + 9);
+    std::fs::write(&path, &whole).expect("written");
+    // The record that counts what was dropped is written twice.
+    writer.append(ID, FENCE, vec![draft("x".repeat(50))]).await.expect("dropped");
+    assert_eq!(all(&reader, 10).await.len(), 7);
+    for _ in 0..2000 {
+        writer.append(ID, FENCE, vec![draft("x")]).await.expect("counted");
+    }
+    writer.close(ID).await.expect("closed");
+    let lines = all(&reader, 10).await;
+    assert_eq!(lines, all(&writer, 10).await);
+    assert!(lines[6].message.contains("2,001 lines"), "{lines:?}");
+}
+
+#[tokio::test]
 async fn a_forgotten_log_leaves_nothing_behind() {
     // [SWEEP-1]
     let root = tempfile::tempdir().expect("a directory");
