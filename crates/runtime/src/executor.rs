@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 
 use raincheck_core::content::Json;
+use raincheck_core::ids::TaskId;
 use raincheck_core::store::Claimed;
 use raincheck_core::task::{Outcome, Row};
 
@@ -40,6 +41,11 @@ pub trait Executor: Send + Sync + 'static {
     async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
         let _ = (attempt, context);
         None
+    }
+
+    /// Hears that the outcome of an attempt is recorded: what was kept to tell it again may go.
+    async fn recorded(&self, id: TaskId, number: u32) {
+        let _ = (id, number);
     }
 
     /// Tells who says that an attempt runs, and when.

@@ -56,6 +56,8 @@ impl Shared {
             let live = Arc::new(self.live(&attempt));
             if begin == Begin::Adopt {
                 live.uses_log.store(true, Ordering::Release);
+                // A cancel that was asked for before the restart still counts.
+                live.observe(&attempt.row);
             }
             self.lives.insert(Arc::clone(&live));
             self.beats.arm(live.next_beat());
@@ -80,12 +82,23 @@ impl Shared {
         attempt: Attempt,
         live: &Arc<Live>,
     ) -> Option<Claimed> {
-        let lane = attempt.row.task.lane.clone();
+        let (lane, tool) = (attempt.row.task.lane.clone(), attempt.row.task.tool.clone());
         let outcome = self.outcome_of(begin, attempt, live).await;
         live.has_ended.store(true, Ordering::Release);
         let given_back = live.was_given_back.load(Ordering::Acquire);
         let next = match outcome.filter(|_| !given_back) {
-            Some(outcome) => self.finish(live, outcome, lane).await,
+            Some(outcome) => match self.finish(live, outcome, lane).await {
+                Ok(next) => {
+                    if let Some(tool) = self.tools.find(tool.as_str()) {
+                        tool.executor.recorded(live.id, live.number).await;
+                    }
+                    next
+                }
+                Err(error) => {
+                    report_failure(live, &error);
+                    None
+                }
+            },
             None => {
                 self.let_go(live).await;
                 self.unfilled.mark(lane);
@@ -164,23 +177,19 @@ impl Shared {
 
     /// Posts the end of an attempt, frees its place and takes the next task of the lane, all in one
     /// transaction.
-    async fn finish(&self, live: &Arc<Live>, outcome: Outcome, lane: LaneId) -> Option<Claimed> {
+    async fn finish(
+        &self,
+        live: &Arc<Live>,
+        outcome: Outcome,
+        lane: LaneId,
+    ) -> Result<Option<Claimed>, store::Error> {
         let mut post = Post::attempt(live.id, live.fence, Change::Finish(outcome));
         post.extra = live.take_extra();
         post.releases = true;
         let then = self.is_open().then(|| Claim { lanes: vec![lane], n: 1 });
-        let posted = async {
-            let posted = self.store.post(self.clock.now(), vec![post], then).await?;
-            posted.receipt.committed().await?;
-            Ok::<_, store::Error>(posted.value)
-        };
-        let (verdicts, mut claimed) = match posted.await {
-            Ok(value) => value,
-            Err(error) => {
-                report_failure(live, &error);
-                return None;
-            }
-        };
+        let posted = self.store.post(self.clock.now(), vec![post], then).await?;
+        posted.receipt.committed().await?;
+        let (verdicts, mut claimed) = posted.value;
         match verdicts.first() {
             Some(Verdict::Moved(row) | Verdict::Same(row)) => {
                 if row.state.is_terminal() {
@@ -197,7 +206,7 @@ impl Shared {
                 tracing::debug!(task = %live.id, "an outcome came for a forgotten task");
             }
         }
-        claimed.pop()
+        Ok(claimed.pop())
     }
 
     async fn close_logs(&self, live: &Live) {

@@ -2,14 +2,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use raincheck_core::content::Json;
+use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Guarantee, Kind};
-use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Claim, MemoryLimits, MemoryStore, Submit, TaskStore};
+use raincheck_core::store::{Claim, MemoryLimits, MemoryStore, Post, Submit, TaskStore};
 use raincheck_core::task::{Limits, Outcome, Resources, Task};
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
@@ -76,7 +78,10 @@ async fn a_tool_that_is_gone_ends_its_tasks() {
 }
 
 /// An executor whose attempts survive.
-struct Surviving;
+#[derive(Clone, Default)]
+struct Surviving {
+    recorded: watch::Sender<Option<(TaskId, u32)>>,
+}
 
 #[async_trait]
 impl Executor for Surviving {
@@ -87,8 +92,14 @@ impl Executor for Surviving {
     async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
         assert_eq!(attempt.row.fence, context.fence());
         context.started().await.ok()?;
-        tokio::time::sleep(Duration::from_secs(600)).await;
-        Some(text("survived"))
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(600)) => Some(text("survived")),
+            () = context.stop().cancelled() => Some(Outcome::Cancelled),
+        }
+    }
+
+    async fn recorded(&self, id: TaskId, number: u32) {
+        self.recorded.send_replace(Some((id, number)));
     }
 }
 
@@ -103,14 +114,16 @@ impl ToolSet for Surviving {
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
-        Arc::new(Self)
+        Arc::new(self.clone())
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_survived_goes_on_as_the_same_attempt() {
     // [DUR-3] [QUEUE-6]
-    let mut options = options(Functions::new()).with_tools(Arc::new(Surviving));
+    let tools = Surviving::default();
+    let mut recorded = tools.recorded.subscribe();
+    let mut options = options(Functions::new()).with_tools(Arc::new(tools));
     let id;
     (options.store, id) = survivor("tough", options.clock.now()).await;
     let world = World::with(options);
@@ -118,4 +131,26 @@ async fn an_attempt_that_survived_goes_on_as_the_same_attempt() {
     assert_eq!(view.expect("a task").row.state, State::Running);
     let view = world.end(id).await;
     assert!(view.row.attempt == 1, "no attempt was spent");
+    // [LEASE-6] What was kept to tell the outcome again may go.
+    let heard = recorded.wait_for(Option::is_some).await.expect("the executor");
+    assert_eq!(*heard, Some((id, 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_was_asked_for_before_the_restart_still_counts() {
+    // [CANCEL-2] [DUR-3]
+    let mut options = options(Functions::new()).with_tools(Arc::new(Surviving::default()));
+    let now = options.clock.now();
+    let id;
+    (options.store, id) = survivor("tough", now).await;
+    let post = Post { fence: None, ..Post::attempt(id, Fence::NONE, cancel()) };
+    options.store.post(now, vec![post], None).await.expect("posted");
+    let world = World::with(options);
+    let wait = Duration::from_secs(1);
+    let view = world.handle.wait_end(&Scope::local(), id, wait).await.expect("a task");
+    assert_eq!(view.row.state, State::Cancelled);
+}
+
+fn cancel() -> Change {
+    Change::RequestCancel { reason: None }
 }
