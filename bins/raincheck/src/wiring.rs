@@ -62,7 +62,9 @@ fn compose(
     let tasks = dir.join("tasks");
     let card = card(shared, &file);
     let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
-    let commands = Commands::new(&tasks, tools).map_err(|error| failed("place tasks", &error))?;
+    let commands = Commands::new(&tasks, tools)
+        .map_err(|error| failed("place tasks", &error))?
+        .supervised_by(raincheck::supervisor());
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .scope(&shared.scope)

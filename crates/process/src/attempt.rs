@@ -1,5 +1,7 @@
 //! One attempt of a command tool: from its folder to its outcome.
 
+#[cfg(unix)]
+mod apart;
 mod environment;
 mod folder;
 mod outcome;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::ids::TaskId;
 use raincheck_core::log::Draft;
 use raincheck_core::progress::Progress;
 use raincheck_core::task::{Metrics, Outcome};
@@ -25,10 +28,18 @@ use crate::tool::CommandTool;
 
 use folder::Folder;
 
+#[cfg(unix)]
+pub(crate) use apart::{adopt, run as run_apart};
+
 /// The grace when the server itself ends, which gives its attempts half a second.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(250);
 
-/// Runs a tool once.
+/// Removes what was kept of an attempt to tell its end again.
+pub(crate) async fn let_go(root: &Path, id: TaskId, number: u32) {
+    Folder::of(root, id, number).clear().await;
+}
+
+/// Runs a tool once, in this process.
 pub(crate) async fn run(
     tool: &CommandTool,
     root: &Path,
@@ -53,7 +64,8 @@ fn order(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> Result<O
     let mark = environment::mark(context.id());
     let environment = environment::of(tool, folder, context.id(), context.number());
     let arguments = tool.argv.iter().skip(1).cloned().collect();
-    Ok(Order { program, arguments, folder: tool.folder.clone(), environment, mark })
+    let (program, start_in) = (program.into(), tool.folder.clone().into());
+    Ok(Order { program, arguments, folder: start_in, environment, mark })
 }
 
 async fn run_in(

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{TaskId, ToolName};
+use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Attempt, Call, Executor, Placement, Route, TaskContext, ToolSet};
 
 use crate::attempt;
+use crate::supervisor::Supervisor;
 use crate::tool::CommandTool;
 
 /// What a task's cancel grace has beyond the tool's own, so that the executor's word comes first.
@@ -49,6 +52,9 @@ pub struct Commands {
 struct Shelf {
     root: PathBuf,
     tools: BTreeMap<ToolName, CommandTool>,
+    supervisor: Option<Supervisor>,
+    /// Whether it was said that programs do not outlive this process.
+    is_warned: AtomicBool,
 }
 
 impl Commands {
@@ -63,7 +69,20 @@ impl Commands {
     pub fn new(root: impl AsRef<Path>, tools: Vec<CommandTool>) -> io::Result<Self> {
         let root = std::path::absolute(root)?;
         let tools = tools.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
-        Ok(Self { shelf: Arc::new(Shelf { root, tools }) })
+        let (supervisor, is_warned) = (None, AtomicBool::new(false));
+        Ok(Self { shelf: Arc::new(Shelf { root, tools, supervisor, is_warned }) })
+    }
+
+    /// Gives every program a supervisor, so that it outlives this process and is taken up by the next.
+    ///
+    /// It needs an engine that keeps its log in [files](raincheck_runtime::FileLogs); with any other
+    /// the programs run under this process.
+    #[must_use]
+    pub fn supervised_by(self, supervisor: impl Into<Option<Supervisor>>) -> Self {
+        let Shelf { root, tools, .. } = &*self.shelf;
+        let (root, tools) = (root.clone(), tools.clone());
+        let (supervisor, is_warned) = (supervisor.into(), AtomicBool::new(false));
+        Self { shelf: Arc::new(Shelf { root, tools, supervisor, is_warned }) }
     }
 }
 
@@ -100,10 +119,30 @@ impl ToolSet for Commands {
 #[async_trait]
 impl Executor for Shelf {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
-        match self.find(&attempt.row.task.tool) {
-            Ok(tool) => attempt::run(tool, &self.root, attempt.inputs, &context).await,
-            Err(error) => Outcome::Failed(error),
+        let tool = match self.find(&attempt.row.task.tool) {
+            Ok(tool) => tool,
+            Err(error) => return Outcome::Failed(error),
+        };
+        #[cfg(unix)]
+        if let Some(supervisor) = &self.supervisor
+            && context.log_folder().is_some()
+        {
+            return attempt::run_apart(tool, &self.root, supervisor, attempt, &context).await;
         }
+        self.warn(&context);
+        attempt::run(tool, &self.root, attempt.inputs, &context).await
+    }
+
+    #[cfg(unix)]
+    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        match self.find(&attempt.row.task.tool) {
+            Ok(tool) => attempt::adopt(tool, &self.root, &attempt, &context).await,
+            Err(error) => Some(Outcome::Failed(error)),
+        }
+    }
+
+    async fn recorded(&self, id: TaskId, number: u32) {
+        attempt::let_go(&self.root, id, number).await;
     }
 }
 
@@ -112,5 +151,15 @@ impl Shelf {
         self.tools
             .get(name)
             .ok_or_else(|| Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
+    }
+    /// Says once that programs do not outlive this process, where somebody may expect it.
+    fn warn(&self, context: &TaskContext) {
+        if context.durability() != Durability::None && !self.is_warned.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                "programs run under this process and end with it; for supervisors of their own the \
+                 binary has to enter through `child_main` and the log has to be kept in files"
+            );
+        }
     }
 }

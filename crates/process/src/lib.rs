@@ -15,7 +15,12 @@
 //! Exit code 0 is success. The program leads a process group of its own and inherits nothing but
 //! its pipes and the variables its tool allows. When it has to stop, its group gets SIGTERM, and
 //! after a grace everything it started is killed, also what left the group; what it leaves running
-//! at its own end is ended too. On Linux the kernel kills the program itself when the server dies.
+//! at its own end is ended too.
+//!
+//! A program outlives its server in the hands of a [`Supervisor`], a small process of its own that the
+//! next server finds and listens to. It takes a binary that calls [`supervisor_main`] when it is told
+//! to, and an engine whose log is files. Without one the program runs under the server, and on Linux
+//! the kernel kills it when the server dies.
 //!
 //! Not enforced yet: a limit on memory or processor time. They are checked at submit only.
 //!
@@ -34,7 +39,10 @@ mod artifacts;
 
 mod supervise;
 
+mod supervisor;
+
 mod os;
 
 pub use commands::Commands;
+pub use supervisor::{Supervisor, supervisor_main};
 pub use tool::{CommandTool, DEFAULT_ENVIRONMENT, EnvRule};

@@ -10,13 +10,13 @@ mod unix;
 mod unsupported;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 #[cfg(unix)]
-pub(crate) use unix::{Process, spawn};
+pub(crate) use unix::{Process, end_marked, spawn, spawn_apart};
 #[cfg(not(unix))]
 pub(crate) use unsupported::{Process, spawn};
 
@@ -24,14 +24,14 @@ pub(crate) use unsupported::{Process, spawn};
 pub(crate) const CONTROL_FD: &str = "RAINCHECK_CONTROL_FD";
 
 /// What to start.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// The file to run.
-    pub(crate) program: PathBuf,
+    pub(crate) program: OsString,
     /// Its arguments, without its own name.
     pub(crate) arguments: Vec<String>,
     /// The folder it starts in.
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: OsString,
     /// Its whole environment, but for [`CONTROL_FD`].
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// The entry of `environment` that tells this tree from every other.
@@ -51,7 +51,8 @@ pub(crate) struct Pipes {
 }
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Exit {
     /// By itself, with a code.
     Code(i32),
@@ -60,7 +61,7 @@ pub(crate) enum Exit {
 }
 
 /// What a program and the children it waited for have used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Usage {
     /// Processor time.
     pub(crate) cpu: Option<Duration>,

@@ -1,8 +1,8 @@
 //! Runs one program from its start until nothing of it is left.
 //!
 //! **Boundary**: this module knows pipes and processes, not tasks. It is given an order and the
-//! bytes of standard input, and it tells a [`Listener`] what the program says; so it can one day do
-//! the same in a process of its own that outlives the server.
+//! bytes of standard input, and it tells a [`Listener`] what the program says; so it does the same in
+//! the server and in a process of its own that outlives it.
 
 mod backlog;
 mod control;
@@ -18,6 +18,7 @@ use raincheck_core::content::Json;
 use raincheck_core::log::{Draft, Level, Stream};
 use raincheck_core::progress::Progress;
 use raincheck_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +49,7 @@ pub(crate) trait Listener: Send + Sync {
 }
 
 /// The end of a program.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// How it ended; `None` when the system does not tell.
     pub(crate) exit: Option<Exit>,
@@ -62,7 +63,8 @@ pub(crate) struct Ended {
     pub(crate) stdout_tail: String,
     /// Its last lines on standard error.
     pub(crate) stderr_tail: Vec<String>,
-    /// What it said about its artifacts.
+    /// What it said about its artifacts, which are taken into keeping at once.
+    #[serde(skip)]
     pub(crate) claims: Vec<Claim>,
 }
 

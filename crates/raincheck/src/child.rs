@@ -3,6 +3,11 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
+#[cfg(feature = "process")]
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[cfg(feature = "process")]
+use raincheck_process::{Supervisor, supervisor_main};
 
 /// The first argument that makes a process a child.
 const MARK: &str = "raincheck-child";
@@ -42,9 +47,40 @@ impl fmt::Debug for Role {
 ///     ExitCode::SUCCESS
 /// }
 /// ```
+///
+/// Beside the roles of the caller it knows those of this library.
 #[must_use]
 pub fn child_main(roles: &[Role]) -> Option<ExitCode> {
-    run(roles, std::env::args_os().skip(1))
+    let code = run(roles, std::env::args_os().skip(1));
+    #[cfg(feature = "process")]
+    IS_ENTERED.store(code.is_none(), Ordering::Release);
+    code
+}
+
+/// Whether this program can be started again as a child.
+#[cfg(feature = "process")]
+static IS_ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// Holds a program that is a tool, so that it outlives the server.
+#[cfg(feature = "process")]
+const SUPERVISOR: Role = Role { name: "supervisor", run: supervisor_main };
+
+/// The roles of this library.
+const OWN: &[Role] = &[
+    #[cfg(feature = "process")]
+    SUPERVISOR,
+];
+
+/// Returns how the supervisors of command tools are started, for
+/// [`Commands::supervised_by`](raincheck_process::Commands::supervised_by); `None` when [`child_main`]
+/// was not called, so that this program cannot be one.
+#[cfg(feature = "process")]
+#[must_use]
+pub fn supervisor() -> Option<Supervisor> {
+    if !IS_ENTERED.load(Ordering::Acquire) {
+        return None;
+    }
+    Supervisor::of_this_program(SUPERVISOR.arguments()).ok()
 }
 
 fn run(roles: &[Role], mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
@@ -52,7 +88,7 @@ fn run(roles: &[Role], mut arguments: impl Iterator<Item = OsString>) -> Option<
         return None;
     }
     let name = arguments.next().unwrap_or_default();
-    match roles.iter().find(|role| name == role.name) {
+    match roles.iter().chain(OWN).find(|role| name == role.name) {
         Some(role) => Some((role.run)()),
         None => Some(ExitCode::from(2)),
     }

@@ -62,6 +62,8 @@ pub use raincheck_process as process;
 pub use raincheck_runtime as runtime;
 
 pub use builder::{Builder, Raincheck};
+#[cfg(feature = "process")]
+pub use child::supervisor;
 pub use child::{Role, child_main};
 pub use fault::Fault;
 pub use raincheck_runtime::TaskContext;

@@ -4,6 +4,7 @@
 //! <root>/<task id>/artifacts/<artifact id>    what attempts left, for good
 //! <root>/<task id>/a<attempt>/artifacts/      where the program leaves files
 //! <root>/<task id>/a<attempt>/result.json     where the program writes its result
+//! <root>/<task id>/a<attempt>/…               what its supervisor needs, where it has one
 //! ```
 
 use std::io;
@@ -15,6 +16,8 @@ use raincheck_core::ids::TaskId;
 
 use super::result;
 use crate::artifacts::Shelf;
+#[cfg(unix)]
+use crate::supervisor::Place;
 
 /// The folder of one attempt. Only its owner may look into it.
 #[derive(Debug)]
@@ -24,10 +27,15 @@ pub(super) struct Folder {
 }
 
 impl Folder {
+    /// Returns the folder, there or not.
+    pub(super) fn of(root: &Path, id: TaskId, number: u32) -> Self {
+        let task = root.join(id.to_string());
+        Self { attempt: task.join(format!("a{number}")), task }
+    }
+
     /// Makes the folder, empty.
     pub(super) async fn create(root: &Path, id: TaskId, number: u32) -> io::Result<Self> {
-        let task = root.join(id.to_string());
-        let folder = Self { attempt: task.join(format!("a{number}")), task };
+        let folder = Self::of(root, id, number);
         let (attempt, artifacts) = (folder.attempt.clone(), folder.artifacts());
         blocking(move || {
             match std::fs::remove_dir_all(&attempt) {
@@ -38,6 +46,24 @@ impl Folder {
         })
         .await?;
         Ok(folder)
+    }
+
+    /// Tells whether the folder was made.
+    #[cfg(unix)]
+    pub(super) fn exists(&self) -> bool {
+        self.attempt.exists()
+    }
+
+    /// Returns the folder itself.
+    #[cfg(unix)]
+    pub(super) fn path(&self) -> &Path {
+        &self.attempt
+    }
+
+    /// Returns what its supervisor has in it.
+    #[cfg(unix)]
+    pub(super) fn place(&self) -> Place {
+        Place::new(&self.attempt)
     }
 
     /// Returns where the program writes its result.
@@ -67,7 +93,10 @@ impl Folder {
     pub(super) async fn clear(self) {
         let Self { task, attempt } = self;
         let removed = blocking(move || {
-            std::fs::remove_dir_all(attempt)?;
+            match std::fs::remove_dir_all(attempt) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
             // Only when no attempt left an artifact.
             let _ = std::fs::remove_dir(task);
             Ok(())
@@ -78,7 +107,10 @@ impl Folder {
     }
 }
 
-async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
+/// Does something where blocking is allowed.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 

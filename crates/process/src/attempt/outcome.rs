@@ -1,5 +1,6 @@
 //! From the end of a program to the outcome of its attempt.
 
+use raincheck_core::cancel::OnExit;
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::task::Outcome;
@@ -55,8 +56,13 @@ pub(super) fn of(
 
 fn stopped(tool: &CommandTool, reason: Option<Stop>) -> Outcome {
     match reason {
-        Some(Stop::Shutdown) => Outcome::Failed(lost(tool, "the server stopped before it ended")),
-        Some(Stop::Cancelled | Stop::TimedOut | Stop::Lost) | None => Outcome::Cancelled,
+        Some(Stop::Shutdown) if tool.spec.on_exit == OnExit::Detach => {
+            Outcome::Failed(lost(tool, "the server stopped before it ended"))
+        }
+        // A tool that ends with its server is not lost with it [CANCEL-8].
+        Some(Stop::Cancelled | Stop::TimedOut | Stop::Lost | Stop::Shutdown) | None => {
+            Outcome::Cancelled
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Unix: process groups, signals, and on Linux the tree as `/proc` tells it.
 
+mod apart;
 mod process;
 mod raw;
 mod signals;
@@ -19,7 +20,8 @@ use tokio::sync::oneshot;
 
 use super::{CONTROL_FD, Order, Pipes};
 
-pub(crate) use process::Process;
+pub(crate) use apart::spawn_apart;
+pub(crate) use process::{Process, end_marked};
 pub(crate) use signals::signal_name;
 
 /// Starts a program as the leader of its own process group.

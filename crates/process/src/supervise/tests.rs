@@ -82,9 +82,9 @@ fn order(argv: &[&str], mark: &str) -> Order {
         .find(|file| file.is_file())
         .unwrap_or_else(|| PathBuf::from(argv[0]));
     Order {
-        program,
+        program: program.into(),
         arguments: argv[1..].iter().map(|text| (*text).to_owned()).collect(),
-        folder: PathBuf::from("/"),
+        folder: "/".into(),
         environment: vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
             (MARK.into(), mark.into()),

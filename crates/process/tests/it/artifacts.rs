@@ -25,7 +25,7 @@ printf '{"artifact":{"path":"field.bin","kind":"trajectory"}}\n{"artifact":{"pat
             let first = &end.payload.artifacts[0];
             let bytes = std::fs::read(house.task(id).join(&*first.path)).expect("kept");
             assert_eq!(bytes, b"abc");
-            assert!(!house.task(id).join("a1").exists());
+            assert!(house.is_tidy(id).await);
             let notes: Vec<String> = house
                 .log(id)
                 .await

@@ -6,7 +6,7 @@ use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_process::CommandTool;
 
-use crate::harness::{House, python, shell, with};
+use crate::harness::{House, python, runs, shell, with};
 
 /// Ignores what it can, has a child in a group of its own, and writes the numbers of both.
 const STUBBORN: &str = r#"
@@ -28,27 +28,7 @@ fn stubborn(folder: &std::path::Path, grace: Duration) -> CommandTool {
 
 /// Waits until both processes have said their numbers.
 async fn both(house: &House, id: raincheck_core::ids::TaskId) -> Vec<String> {
-    loop {
-        let lines = house.log(id).await;
-        if lines.len() == 2 {
-            return lines.iter().map(|line| line.message.to_string()).collect();
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Tells whether a process runs; one that has ended and was not waited for does not.
-fn runs(pid: &str) -> bool {
-    let state = std::process::Command::new("ps")
-        .args(["-o", "stat=", "-p", pid])
-        .output()
-        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    match state {
-        Ok(state) => !state.is_empty() && !state.starts_with('Z'),
-        // No `ps` here: the process table itself.
-        Err(_) => std::fs::read_to_string(format!("/proc/{pid}/stat"))
-            .is_ok_and(|stat| !stat.contains(") Z ")),
-    }
+    house.lines(id, 2).await.iter().map(|line| line.message.to_string()).collect()
 }
 
 // [CMD-7, CANCEL-6]
@@ -62,7 +42,7 @@ async fn a_cancelled_program_that_ignores_it_is_killed_after_its_grace_with_its_
         let end = house.end(id).await;
         assert_eq!(end.state, State::Cancelled);
         assert!(!runs(&pids[0]) && !runs(&pids[1]), "{pids:?}");
-        assert!(!house.task(id).exists(), "it left a folder behind");
+        assert!(house.is_tidy(id).await, "it left a folder behind");
     })
     .await;
 }

@@ -7,14 +7,19 @@ use std::time::Duration;
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::Error;
-use raincheck_core::ids::TaskId;
+use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::Line;
 use raincheck_core::scope::Scope;
-use raincheck_core::task::{Outcome, Payload};
+use raincheck_core::store::{Claim, Submit, TaskStore};
+use raincheck_core::task::{Limits, Outcome, Payload, Resources, Task};
 use raincheck_core::tool::ToolSpec;
-use raincheck_process::{CommandTool, Commands};
-use raincheck_runtime::{Handle, Options, Request, Submission, View, start};
+use raincheck_process::{CommandTool, Commands, Supervisor};
+use raincheck_runtime::{
+    Clock as _, FileLogs, Handle, Ids as _, Options, OsIds, Request, Submission, SystemClock, View,
+    start,
+};
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take before a test gives up.
@@ -31,17 +36,91 @@ pub(crate) async fn with<F: Future<Output = ()>>(
     tools: impl FnOnce(&Path) -> Vec<CommandTool>,
     scenario: impl FnOnce(House) -> F,
 ) {
+    let scenario = async |house| scenario(house).await;
     let folder = tempfile::tempdir().expect("a folder");
-    let commands = Commands::new(folder.path().join("tasks"), tools(folder.path()));
-    let options = Options::in_memory().with_tools(Arc::new(commands.expect("a root")));
+    run(options(folder.path(), tools(folder.path())), folder.path(), scenario).await;
+}
+
+/// Makes an engine whose programs have supervisors, which are this test program again.
+pub(crate) fn options(folder: &Path, tools: Vec<CommandTool>) -> Options {
+    let tasks = folder.join("tasks");
+    let supervisor = Supervisor::of_this_program(ROLE).expect("this program");
+    let commands = Commands::new(&tasks, tools).expect("a root").supervised_by(supervisor);
+    Options::in_memory().with_tools(Arc::new(commands)).with_logs(Arc::new(FileLogs::new(tasks)))
+}
+
+/// Runs a scenario against an engine, from its start to its polite end.
+pub(crate) async fn run<T>(
+    options: Options,
+    folder: &Path,
+    scenario: impl AsyncFnOnce(House) -> T,
+) -> T {
     let (handle, service) = start(options);
     let stop = CancellationToken::new();
-    let house = House { handle, folder: folder.path().to_owned() };
+    let house = House::of(handle, folder);
     let caller = async {
-        scenario(house).await;
+        let told = scenario(house).await;
         stop.cancel();
+        told
     };
-    tokio::join!(caller, service.run(stop.clone()));
+    tokio::join!(caller, service.run(stop.clone())).0
+}
+
+/// Leaves a task in a store whose attempt was leased, and no more, when the server was cut off.
+pub(crate) async fn leased(store: &dyn TaskStore, tool: &str) -> TaskId {
+    let now = SystemClock::new().now();
+    let lane = LaneId::from("cpu_standard");
+    store.set_lane(lane.clone(), lane::Config::new(1, 1)).await.expect("a lane");
+    let task = Task {
+        id: OsIds.task(now),
+        scope: Scope::local(),
+        tool: tool.into(),
+        lane: lane.clone(),
+        priority: 0,
+        tags: Vec::new(),
+        key: None,
+        inputs_hash: 0,
+        limits: Limits::default(),
+        resources: Resources::default(),
+        supports_cancel: true,
+        is_idempotent: false,
+        retry: Default::default(),
+        submitted_at: now,
+    };
+    let id = task.id;
+    let submit = Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false };
+    let claim = Claim { lanes: vec![lane], n: 1 };
+    let posted = store.submit(now, vec![submit], Some(claim)).await.expect("accepted");
+    assert_eq!(posted.value.1.len(), 1, "leased");
+    id
+}
+
+/// Tells whether a process runs; one that has ended and was not waited for does not.
+pub(crate) fn runs(pid: &str) -> bool {
+    let state = std::process::Command::new("ps")
+        .args(["-o", "stat=", "-p", pid])
+        .output()
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    match state {
+        Ok(state) => !state.is_empty() && !state.starts_with('Z'),
+        // No `ps` here: the process table itself.
+        Err(_) => std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z ")),
+    }
+}
+
+/// The arguments that make this test program a supervisor: they select one test, and the last one
+/// is no test's name but tells it that it is meant.
+const ROLE: [&str; 4] =
+    ["--exact", "--nocapture", "harness::this_program_is_a_supervisor_where_it_is_told_to", MARK];
+
+const MARK: &str = "as-a-supervisor";
+
+#[test]
+fn this_program_is_a_supervisor_where_it_is_told_to() {
+    if std::env::args().any(|argument| argument == MARK) {
+        let _ = raincheck_process::supervisor_main();
+    }
 }
 
 /// Makes a tool of a shell script.
@@ -61,6 +140,10 @@ pub(crate) fn program(folder: &Path, name: &str, argv: &[&str]) -> CommandTool {
 }
 
 impl House {
+    pub(crate) fn of(handle: Handle, folder: &Path) -> Self {
+        Self { handle, folder: folder.to_owned() }
+    }
+
     pub(crate) async fn submit(&self, tool: &str, inputs: &str) -> TaskId {
         let inputs = Json::parse(inputs).expect("JSON");
         let request = Request::new(tool, inputs, Scope::local());
@@ -118,9 +201,35 @@ impl House {
         }
     }
 
+    /// Reads a log once it has so many lines.
+    pub(crate) async fn lines(&self, id: TaskId, n: usize) -> Vec<Line> {
+        let wait = async {
+            let mut watch = self.handle.watch(id);
+            loop {
+                let lines = self.log(id).await;
+                if lines.len() >= n {
+                    return lines;
+                }
+                watch.changed().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.expect("in time")
+    }
+
     /// Returns the folder of a task.
     pub(crate) fn task(&self, id: TaskId) -> PathBuf {
         self.folder.join("tasks").join(id.to_string())
+    }
+
+    /// Waits until nothing of a task is left but its log and its artifacts.
+    pub(crate) async fn is_tidy(&self, id: TaskId) -> bool {
+        let attempt = self.task(id).join("a1");
+        let gone = async {
+            while attempt.exists() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone).await.is_ok()
     }
 
     /// Returns the folder the tools start in.

@@ -2,6 +2,8 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+mod adoption;
+#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod ends;
@@ -9,5 +11,7 @@ mod ends;
 mod harness;
 #[cfg(test)]
 mod logs;
+#[cfg(test)]
+mod outliving;
 #[cfg(test)]
 mod results;

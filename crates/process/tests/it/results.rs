@@ -99,7 +99,7 @@ async fn a_program_that_cannot_be_started_surely_did_not_run() {
             assert_eq!((end.state, error.kind), (State::Failed, Kind::ToolFailed));
             assert_eq!(error.guarantee(), Some(Guarantee::NotExecuted));
             assert!(error.message.contains(says), "{error}");
-            assert!(!house.task(id).exists(), "it left a folder behind");
+            assert!(house.is_tidy(id).await, "it left a folder behind");
         }
     })
     .await;

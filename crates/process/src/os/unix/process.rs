@@ -146,6 +146,28 @@ impl Process {
     }
 }
 
+/// Kills everything that carries a mark, and returns when nothing does any more.
+///
+/// It is for a tree whose supervisor is gone, so that nobody knows its leader.
+pub(crate) async fn end_marked(mark: OsString) {
+    let mut tree = Tree::marked(mark);
+    let mut pause = Duration::from_millis(2);
+    loop {
+        let look = move || {
+            let left = tree.survey();
+            tree.signal(&left, Signal::KILL);
+            (tree, left.is_empty())
+        };
+        let Ok((looked, is_gone)) = tokio::task::spawn_blocking(look).await else { return };
+        if is_gone {
+            return;
+        }
+        tree = looked;
+        sleep(pause).await;
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         if self.is_reaped {

@@ -37,6 +37,20 @@ pub(super) fn before_exec(command: &mut Command, control: OwnedFd, strays: Vec<i
     unsafe { command.pre_exec(hook) };
 }
 
+/// Lets the child keep none of `strays`, and gives it a session of its own.
+pub(super) fn leave_session(command: &mut Command, strays: Vec<i32>) {
+    let hook = move || {
+        for fd in &strays {
+            // SAFETY: F_SETFD sets a flag; a number that is not open gives an error.
+            unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+        rustix::process::setsid()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the hook makes system calls only; it neither allocates nor locks.
+    unsafe { command.pre_exec(hook) };
+}
+
 /// Asks the kernel to kill the calling process when the thread that started it ends.
 #[cfg(target_os = "linux")]
 fn die_with(parent: Pid) -> io::Result<()> {

@@ -26,7 +26,8 @@ pub(super) struct Member {
 /// What is known of a tree.
 #[derive(Debug)]
 pub(super) struct Tree {
-    leader: i32,
+    /// The program itself; unknown when only its mark is left of it.
+    leader: Option<i32>,
     begun: Instant,
     mark: OsString,
     known: HashSet<Member>,
@@ -36,7 +37,15 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(leader: Pid, mark: OsString) -> Self {
-        let leader = leader.as_raw_nonzero().get();
+        Self::of(Some(leader.as_raw_nonzero().get()), mark)
+    }
+
+    /// Makes the tree of a program that is gone, or never was: whatever carries its mark.
+    pub(super) fn marked(mark: OsString) -> Self {
+        Self::of(None, mark)
+    }
+
+    fn of(leader: Option<i32>, mark: OsString) -> Self {
         let begun = Instant::now();
         Self { leader, begun, mark, known: HashSet::new(), out_of_reach: HashSet::new() }
     }
@@ -44,16 +53,17 @@ impl Tree {
     /// Looks for the processes of the tree that are alive and can be ended, the leader included.
     pub(super) fn survey(&mut self) -> Vec<Member> {
         let processes = proc::list(self.window());
-        let born = processes.iter().find(|it| it.pid == self.leader).map_or(0, |it| it.start);
+        let is_leader = |pid| self.leader == Some(pid);
+        let born = processes.iter().find(|it| is_leader(it.pid)).map_or(0, |it| it.start);
         let mut alive: Vec<Member> = Vec::new();
-        let mut inside: HashSet<i32> = HashSet::from([self.leader]);
+        let mut inside: HashSet<i32> = self.leader.into_iter().collect();
         let mut rest = processes;
         loop {
             let before = inside.len();
             rest.retain(|it| {
                 let member = Member { pid: it.pid, start: it.start };
-                let belongs = it.pid == self.leader
-                    || it.group == self.leader
+                let belongs = is_leader(it.pid)
+                    || is_leader(it.group)
                     || inside.contains(&it.parent)
                     || self.known.contains(&member);
                 if belongs {
@@ -83,8 +93,9 @@ impl Tree {
     }
 
     fn window(&self) -> Window {
+        let Some(leader) = self.leader else { return Window::All };
         let latest = if self.begun.elapsed() < YOUNG { proc::latest() } else { None };
-        latest.map_or(Window::All, |latest| Window::Since { leader: self.leader, latest })
+        latest.map_or(Window::All, |latest| Window::Since { leader, latest })
     }
 
     /// Sends a signal to processes of the tree.

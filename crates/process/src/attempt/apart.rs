@@ -1,0 +1,240 @@
+//! An attempt in the hands of a supervisor: this side only starts it, listens, and reads its end.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use raincheck_core::cancel::OnExit;
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::lifecycle::State;
+use raincheck_core::store::Durability;
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Attempt, Stop, TaskContext};
+use tokio::process::Child;
+
+use super::folder::{Folder, blocking};
+use super::{SHUTDOWN_GRACE, environment, metrics, no_folder, order, outcome, program};
+use crate::os::{end_marked, spawn_apart};
+use crate::supervisor::{Attached, End, Halt, Reason, Record, Said, Supervisor, Talk, Told, Work};
+use crate::tool::CommandTool;
+
+/// Runs a tool once, in a process of its own.
+pub(crate) async fn run(
+    tool: &CommandTool,
+    root: &Path,
+    supervisor: &Supervisor,
+    attempt: Attempt,
+    context: &TaskContext,
+) -> Outcome {
+    let folder = match Folder::create(root, context.id(), context.number()).await {
+        Ok(folder) => folder,
+        Err(error) => return Outcome::Failed(no_folder(&error)),
+    };
+    let begun = async {
+        let work = Told::Run(Box::new(work(tool, &folder, attempt, context)?));
+        let begun = start(supervisor, &folder, &work).await;
+        begun.map_err(|error| no_supervisor(tool, &error))
+    };
+    let (talk, mut supervisor) = match begun.await {
+        Ok(begun) => begun,
+        Err(error) => {
+            folder.clear().await;
+            return Outcome::Failed(error);
+        }
+    };
+    listen(talk, tool, context).await;
+    if let Err(error) = supervisor.wait().await {
+        tracing::warn!(%error, "the end of a supervisor cannot be read");
+    }
+    match conclude(tool, &folder, context).await {
+        Some(outcome) => outcome,
+        None => Outcome::Failed(lost(&tool.spec)),
+    }
+}
+
+/// Takes up an attempt that another server began; `None` when nothing is left of it.
+pub(crate) async fn adopt(
+    tool: &CommandTool,
+    root: &Path,
+    attempt: &Attempt,
+    context: &TaskContext,
+) -> Option<Outcome> {
+    let folder = Folder::of(root, context.id(), context.number());
+    if attempt.row.state == State::Scheduled && !folder.exists() {
+        // The folder comes before the program: it was never started [LEASE-5].
+        let given_back = context.not_delivered().await;
+        return given_back.is_ok().then_some(Outcome::Cancelled);
+    }
+    let place = folder.place();
+    let attached = blocking(move || place.attach()).await.and_then(|attached| match attached {
+        Attached::Live(stream) => Talk::of(stream).map(Some),
+        Attached::Gone => Ok(None),
+    });
+    match attached {
+        Ok(Some(talk)) => {
+            listen(talk, tool, context).await;
+            let place = folder.place();
+            if let Err(error) = blocking(move || place.gone()).await {
+                tracing::warn!(task = %context.id(), %error, "the end of a supervisor is not seen");
+            }
+        }
+        Ok(None) => {}
+        Err(error) => tracing::warn!(task = %context.id(), %error, "an attempt cannot be adopted"),
+    }
+    conclude(tool, &folder, context).await
+}
+
+fn work(
+    tool: &CommandTool,
+    folder: &Folder,
+    attempt: Attempt,
+    context: &TaskContext,
+) -> Result<Work, Error> {
+    Ok(Work {
+        id: context.id().to_string(),
+        fence: context.fence().raw(),
+        order: order(tool, folder, context)?,
+        inputs: attempt.inputs,
+        folder: folder.path().into(),
+        logs: context.log_folder().unwrap_or(folder.path()).into(),
+        log_quota: tool.log_quota,
+        run_limit: attempt.row.task.limits.run,
+        grace: tool.grace,
+        // Where nobody could adopt it, nothing may be left behind.
+        ends_with_server: tool.spec.on_exit == OnExit::Stop || !may_be_adopted(context),
+        is_synced: context.durability() == Durability::Full,
+    })
+}
+
+/// Starts a supervisor and tells it what to run.
+async fn start(supervisor: &Supervisor, folder: &Folder, work: &Told) -> io::Result<(Talk, Child)> {
+    let place = folder.place();
+    let seat = blocking(move || place.seat()).await?;
+    let child = spawn_apart(
+        &supervisor.program,
+        &supervisor.arguments,
+        folder.path(),
+        seat.listener.into(),
+        seat.lock,
+    )?;
+    let mut talk = Talk::of(seat.stream)?;
+    talk.tell(work).await?;
+    Ok((talk, child))
+}
+
+/// Passes on what the supervisor says, and what it is to do, until it is gone.
+async fn listen(mut talk: Talk, tool: &CommandTool, context: &TaskContext) {
+    let mut is_told = false;
+    loop {
+        let said = tokio::select! {
+            said = talk.hear() => said,
+            () = context.stop().cancelled(), if !is_told => {
+                is_told = true;
+                if let Some(stop) = context.stop_reason() {
+                    let halt = Halt { reason: stop.into(), grace: grace(tool, stop, context) };
+                    // One that is gone is heard of next.
+                    let _ = talk.tell(&Told::Stop(halt)).await;
+                }
+                continue;
+            }
+        };
+        match said {
+            Some(Said::Progress(progress)) => context.progress(progress),
+            Some(Said::Partial(partial)) => context.partial(partial),
+            Some(Said::LogGrew) => context.logs_grew(),
+            Some(Said::Stopping) => {
+                context.committed_to_end().await;
+                let _ = talk.tell(&Told::Go).await;
+            }
+            None => return,
+        }
+    }
+}
+
+/// Returns how long a program has that was asked to end.
+fn grace(tool: &CommandTool, stop: Stop, context: &TaskContext) -> Duration {
+    match stop {
+        // Its supervisor goes on where there is somebody to hear of it later.
+        Stop::Shutdown if !may_be_adopted(context) => tool.grace.min(SHUTDOWN_GRACE),
+        Stop::Cancelled | Stop::TimedOut | Stop::Lost | Stop::Shutdown => tool.grace,
+    }
+}
+
+fn may_be_adopted(context: &TaskContext) -> bool {
+    context.durability() != Durability::None
+}
+
+/// Reads how the attempt ended; `None` when its supervisor was lost, and then nothing of its program
+/// is left when this returns.
+async fn conclude(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> Option<Outcome> {
+    let place = folder.place();
+    let record = blocking(move || place.read_end()).await;
+    match record {
+        Ok(Some(record)) if record.fence == context.fence().raw() => {
+            return Some(ending(tool, folder, record, context).await);
+        }
+        Ok(_) => {}
+        Err(error) => {
+            tracing::warn!(task = %context.id(), %error, "the end of an attempt cannot be read");
+        }
+    }
+    let place = folder.place();
+    let words = blocking(move || Ok(place.last_words())).await.unwrap_or_default();
+    tracing::warn!(task = %context.id(), words, "the supervisor of an attempt was lost");
+    end_marked(environment::mark(context.id())).await;
+    None
+}
+
+async fn ending(
+    tool: &CommandTool,
+    folder: &Folder,
+    record: Record,
+    context: &TaskContext,
+) -> Outcome {
+    let Record { end, reason, progress, partial, artifacts, fence: _ } = record;
+    if let Some(progress) = progress {
+        context.progress(progress);
+    }
+    if let Some(partial) = partial {
+        context.partial(partial);
+    }
+    artifacts.into_iter().for_each(|kept| context.artifact(kept.into()));
+    context.logs_grew();
+    let ended = match end {
+        End::Ended(ended) => ended,
+        End::NotStarted { code, text } => {
+            let error = code.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error);
+            return Outcome::Failed(program::not_started(tool, &error));
+        }
+    };
+    context.metrics(metrics(&ended));
+    let told = context.stop_reason();
+    match reason {
+        Some(Reason::TimedOut) if ended.is_stopped && told.is_none() => {
+            Outcome::Failed(timed_out(ended.wall))
+        }
+        Some(Reason::Told) if ended.is_stopped => Outcome::Failed(lost(&tool.spec)),
+        reason => {
+            let result = folder.read_result().await;
+            outcome::of(tool, &ended, result, told.or(reason.and_then(Reason::stop)))
+        }
+    }
+}
+
+/// The end by a deadline that passed while no server ran.
+fn timed_out(wall: Duration) -> Error {
+    Error::new(Kind::RunTimeout, format!("it was stopped after {} s, its limit", wall.as_secs()))
+}
+
+fn no_supervisor(tool: &CommandTool, error: &io::Error) -> Error {
+    let name = &tool.spec.name;
+    Error::new(Kind::WorkerLost, format!("tool `{name}` got no supervisor: {error}"))
+        .with_guarantee(Guarantee::NotExecuted)
+        .with_hint("look at the limits and the disk of the machine, then run it again")
+}
+
+fn lost(spec: &ToolSpec) -> Error {
+    let message = format!("the supervisor of tool `{}` was lost before the tool ended", spec.name);
+    Error::new(Kind::WorkerLost, message).with_guarantee(Guarantee::Unknown)
+}

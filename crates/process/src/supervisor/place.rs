@@ -1,0 +1,145 @@
+//! What a server and a supervisor have in the folder of an attempt.
+//!
+//! ```text
+//! lock        locked for as long as the supervisor lives; its last words, should it panic
+//! socket      where it listens
+//! end.json    how the program ended
+//! ```
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use raincheck_core::text::escape;
+
+use super::record::Record;
+
+/// The longest path that a socket may have on every system.
+const MAX_SOCKET: usize = 100;
+
+/// How much of a supervisor's last words is told, in bytes.
+const MAX_WORDS: u64 = 2 << 10;
+
+/// The folder of one attempt, as far as its supervisor goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(PathBuf);
+
+/// What a supervisor is started with, and the server's end of it.
+pub(crate) struct Seat {
+    /// Where the supervisor listens.
+    pub(crate) listener: UnixListener,
+    /// The lock, held already.
+    pub(crate) lock: File,
+    /// The first connection, made already.
+    pub(crate) stream: UnixStream,
+}
+
+/// What is left of an attempt.
+pub(crate) enum Attached {
+    /// Its supervisor, which hears.
+    Live(UnixStream),
+    /// Files at the most.
+    Gone,
+}
+
+impl Place {
+    pub(crate) fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(folder.into())
+    }
+
+    /// Prepares the start of a supervisor.
+    pub(crate) fn seat(&self) -> io::Result<Seat> {
+        let lock = OpenOptions::new()
+            .create_new(true)
+            .append(true)
+            .read(true)
+            .mode(0o600)
+            .open(self.0.join("lock"))?;
+        lock.try_lock().map_err(io::Error::from)?;
+        let listener = self.at_socket(|path| UnixListener::bind(path))?;
+        let stream = self.at_socket(|path| UnixStream::connect(path))?;
+        Ok(Seat { listener, lock, stream })
+    }
+
+    /// Looks for the supervisor of an attempt.
+    ///
+    /// Blocks while there is one that cannot be reached: its attempt is not over before it is.
+    pub(crate) fn attach(&self) -> io::Result<Attached> {
+        let lock = match File::open(self.0.join("lock")) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Attached::Gone),
+            Err(error) => return Err(error),
+        };
+        match lock.try_lock() {
+            Ok(()) => return Ok(Attached::Gone),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        match self.at_socket(|path| UnixStream::connect(path)) {
+            Ok(stream) => Ok(Attached::Live(stream)),
+            Err(error) => {
+                tracing::warn!(%error, "a supervisor cannot be reached; its end is waited for");
+                lock.lock()?;
+                Ok(Attached::Gone)
+            }
+        }
+    }
+
+    /// Waits until the supervisor is gone.
+    pub(crate) fn gone(&self) -> io::Result<()> {
+        File::open(self.0.join("lock"))?.lock()
+    }
+
+    /// Reads how the program ended; `None` when nobody wrote it down.
+    pub(crate) fn read_end(&self) -> io::Result<Option<Record>> {
+        match std::fs::read(self.0.join("end.json")) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes down how the program ended, whole or not at all; for good when it is synced, with the
+    /// result that the program wrote.
+    pub(crate) fn write_end(&self, record: &Record, is_synced: bool) -> io::Result<()> {
+        let (whole, part) = (self.0.join("end.json"), self.0.join("end.part"));
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&part)?;
+        file.write_all(&serde_json::to_vec(record)?)?;
+        if is_synced {
+            // One that is missing or strange is its reader's to judge.
+            let _ = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+                .open(self.0.join("result.json"))
+                .and_then(|result| result.sync_all());
+            file.sync_all()?;
+        }
+        std::fs::rename(part, whole)?;
+        if is_synced {
+            File::open(&self.0)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// Returns what a supervisor said when it died, safe to show.
+    pub(crate) fn last_words(&self) -> String {
+        let mut words = Vec::new();
+        if let Ok(file) = File::open(self.0.join("lock")) {
+            let _ = file.take(MAX_WORDS).read_to_end(&mut words);
+        }
+        escape(String::from_utf8_lossy(&words).trim()).into_owned()
+    }
+
+    /// Does something with the socket by a path that is short enough for one.
+    fn at_socket<T>(&self, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+        let path = self.0.join("socket");
+        if path.as_os_str().len() <= MAX_SOCKET || !cfg!(target_os = "linux") {
+            return act(&path);
+        }
+        let folder = File::open(&self.0)?;
+        act(&PathBuf::from(format!("/proc/self/fd/{}/socket", folder.as_raw_fd())))
+    }
+}

@@ -1,0 +1,320 @@
+//! Programs that outlive their servers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck_core::cancel::OnExit;
+use raincheck_core::error::{Guarantee, Kind};
+use raincheck_core::ids::TaskId;
+use raincheck_core::lifecycle::State;
+use raincheck_process::{CommandTool, Commands};
+use raincheck_runtime::{Options, start};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{self, End, House, python, runs, shell};
+use crate::outliving::Outliving;
+
+/// One folder and one store, and the servers that come and go.
+struct Town {
+    _folder: tempfile::TempDir,
+    folder: PathBuf,
+    store: Arc<Outliving>,
+    tools: fn(&Path) -> Vec<CommandTool>,
+}
+
+impl Town {
+    fn new(tools: fn(&Path) -> Vec<CommandTool>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        // No socket may have a path as long as this one.
+        let deep = folder.path().join("d".repeat(120));
+        std::fs::create_dir(&deep).expect("a folder");
+        Self { folder: deep, _folder: folder, store: Arc::default(), tools }
+    }
+
+    fn options(&self) -> Options {
+        let store = Arc::clone(&self.store);
+        harness::options(&self.folder, (self.tools)(&self.folder)).with_store(store)
+    }
+
+    /// Runs a server that is cut off when the scenario is over.
+    fn crash<T>(&self, scenario: impl AsyncFnOnce(House) -> T) -> T {
+        let runtime = runtime();
+        let told = runtime.block_on(async {
+            let (handle, service) = start(self.options());
+            tokio::task::LocalSet::new()
+                .run_until(async {
+                    tokio::task::spawn_local(service.run(Default::default()));
+                    scenario(House::of(handle, &self.folder)).await
+                })
+                .await
+        });
+        runtime.shutdown_background();
+        told
+    }
+
+    /// Runs a server that ends politely after the scenario.
+    fn serve<T>(&self, scenario: impl AsyncFnOnce(House) -> T) -> T {
+        let runtime = runtime();
+        let told = runtime.block_on(harness::run(self.options(), &self.folder, scenario));
+        runtime.shutdown_background();
+        told
+    }
+
+    fn end(&self, id: TaskId) -> End {
+        self.serve(async |house| house.end(id).await)
+    }
+
+    fn attempt(&self, id: TaskId) -> PathBuf {
+        self.folder.join("tasks").join(id.to_string()).join("a1")
+    }
+
+    fn touch(&self, name: &str) {
+        std::fs::write(self.folder.join(name), "").expect("a file");
+    }
+
+    /// Waits, without any server, until the end of an attempt is written down.
+    fn wait_for_end(&self, id: TaskId) {
+        let end = self.attempt(id).join("end.json");
+        while !end.exists() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Says who it is, counts its runs, speaks again when it is let, and ends with a result.
+const TWO_LIVES: &str = r#"
+import json, os
+open("runs", "a").write("x")
+print(os.getpid(), flush=True)
+print(os.getppid(), flush=True)
+out = os.fdopen(int(os.environ["RAINCHECK_CONTROL_FD"]), "w")
+print('{"progress":{"step":1}}', file=out, flush=True)
+while not os.path.exists("go"): pass
+print("second", flush=True)
+print('{"progress":{"step":2}}', file=out, flush=True)
+while not os.path.exists("end"): pass
+open(os.path.join(os.environ["RAINCHECK_ARTIFACTS_DIR"], "left"), "w").write("abc")
+open(os.environ["RAINCHECK_RESULT_FILE"], "w").write('{"z":1.0}')
+"#;
+
+fn two_lives(folder: &Path) -> Vec<CommandTool> {
+    vec![python(folder, "lives", TWO_LIVES)]
+}
+
+/// Starts the task and waits for what it says first: its number and its parent's.
+async fn begin(house: &House) -> (TaskId, String, String) {
+    let id = house.submit("lives", "{}").await;
+    house.until(id, |view| view.progress.is_some()).await;
+    let lines = house.lines(id, 2).await;
+    (id, lines[0].message.to_string(), lines[1].message.to_string())
+}
+
+fn kill(pid: &str) {
+    let pid = Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
+    kill_process(pid, Signal::KILL).expect("killed");
+}
+
+// [DUR-3, LOG-1, QUEUE-6]
+#[test]
+fn a_program_whose_server_is_cut_off_goes_on_and_the_next_server_listens() {
+    let town = Town::new(two_lives);
+    let (id, pid, parent) = town.crash(async |house| begin(&house).await);
+    assert!(parent != "1" && parent != std::process::id().to_string(), "nobody holds it");
+    assert!(runs(&pid));
+    town.crash(async |house| {
+        let view = house.until(id, |view| view.progress.is_some()).await;
+        assert_eq!((view.row.state, view.row.attempt), (State::Running, 1));
+        town.touch("go");
+        let step = |view: &raincheck_runtime::View| view.progress.as_ref()?.step;
+        house.until(id, |view| step(view) == Some(2)).await;
+        house.lines(id, 3).await;
+    });
+    town.touch("end");
+    let end = town.serve(async |house| {
+        let end = house.end(id).await;
+        let lines = house.log(id).await;
+        assert!(lines.iter().map(|line| line.seq).eq(1..=3), "{lines:?}");
+        assert!(house.is_tidy(id).await);
+        end
+    });
+    assert_eq!(end.result(), r#"{"z":1.0}"#);
+    assert_eq!(std::fs::read(town.folder.join("runs")).expect("runs"), b"x");
+}
+
+// [DUR-3, LEASE-6]
+#[test]
+fn what_ends_while_no_server_runs_keeps_its_result_and_its_files() {
+    let town = Town::new(two_lives);
+    let (id, ..) = town.crash(async |house| begin(&house).await);
+    town.touch("go");
+    town.touch("end");
+    town.wait_for_end(id);
+    let end = town.end(id);
+    assert_eq!((end.state, end.result()), (State::Succeeded, r#"{"z":1.0}"#));
+    assert_eq!(&*end.payload.artifacts[0].name, "left");
+    assert_eq!(end.payload.progress.as_ref().and_then(|progress| progress.step), Some(2));
+    assert!(end.payload.attempts[0].metrics.is_some());
+}
+
+// [CANCEL-2, CANCEL-8]
+#[test]
+fn an_adopted_program_can_be_cancelled() {
+    let town = Town::new(two_lives);
+    let (id, pid, _) = town.crash(async |house| begin(&house).await);
+    let end = town.serve(async |house| {
+        house.until(id, |view| view.progress.is_some()).await;
+        house.cancel(id).await;
+        house.end(id).await
+    });
+    assert_eq!(end.state, State::Cancelled);
+    assert!(!runs(&pid));
+}
+
+// [CANCEL-8]
+#[test]
+fn a_server_that_ends_politely_leaves_its_programs_running() {
+    let town = Town::new(two_lives);
+    let (id, pid, _) = town.serve(async |house| begin(&house).await);
+    assert!(runs(&pid));
+    town.touch("go");
+    town.touch("end");
+    assert_eq!(town.end(id).state, State::Succeeded);
+}
+
+// [CANCEL-8]
+#[test]
+fn a_tool_that_ends_with_its_server_is_cancelled_and_not_run_again() {
+    let town = Town::new(|folder| {
+        let mut tool = python(folder, "lives", TWO_LIVES);
+        tool.spec.on_exit = OnExit::Stop;
+        vec![tool]
+    });
+    for is_polite in [true, false] {
+        let began = async |house: House| begin(&house).await;
+        let (id, pid, _) = if is_polite { town.serve(began) } else { town.crash(began) };
+        let end = town.end(id);
+        assert_eq!(end.state, State::Cancelled, "polite: {is_polite}, {:?}", end.payload.outcome);
+        assert!(!runs(&pid));
+    }
+    assert_eq!(std::fs::read(town.folder.join("runs")).expect("runs"), b"xx");
+}
+
+// [TIME-3, TIME-6]
+#[test]
+fn a_limit_that_passes_while_no_server_runs_is_kept() {
+    let town = Town::new(|folder| {
+        let mut tool = shell(folder, "slow", "echo $$; exec sleep 600");
+        tool.spec.run_limit = Some(Duration::from_millis(400));
+        vec![tool]
+    });
+    let (id, pid) = town.crash(async |house| {
+        let id = house.submit("slow", "{}").await;
+        (id, house.log(id).await[0].message.to_string())
+    });
+    town.wait_for_end(id);
+    assert!(!runs(&pid));
+    let end = town.end(id);
+    assert_eq!((end.state, end.error().kind), (State::TimedOut, Kind::RunTimeout));
+}
+
+/// Leaves a daemon in a session of its own.
+const DAEMON: &str = r#"
+import os, time
+open("runs", "a").write("x")
+child = os.fork()
+if child == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    os.write(1, f"{os.getpid()}\n".encode())
+    while True: time.sleep(1)
+os.waitpid(child, 0)
+os.write(1, f"{os.getppid()}\n".encode())
+while True: time.sleep(1)
+"#;
+
+async fn daemon(house: &House) -> (TaskId, Vec<String>) {
+    let id = house.submit("daemon", "{}").await;
+    let lines = house.lines(id, 2).await;
+    (id, lines.iter().map(|line| line.message.to_string()).collect())
+}
+
+fn is_lost(end: &End) {
+    let error = end.error();
+    let told = (end.state, error.kind, error.guarantee());
+    assert_eq!(told, (State::Failed, Kind::WorkerLost, Some(Guarantee::Unknown)));
+}
+
+// [LEASE-3, LEASE-4]
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_supervisor_loses_its_task_and_nothing_of_the_tree_is_left() {
+    let town = Town::new(|folder| vec![python(folder, "daemon", DAEMON)]);
+    town.serve(async |house| {
+        let (id, pids) = daemon(&house).await;
+        let supervisor = parent_of_the_program(&house, id).await;
+        kill(&supervisor);
+        is_lost(&house.end(id).await);
+        assert!(pids.iter().filter(|pid| **pid != supervisor).all(|pid| !runs(pid)), "{pids:?}");
+        assert!(house.is_tidy(id).await);
+    });
+    assert_eq!(std::fs::read(town.folder.join("runs")).expect("runs"), b"x");
+}
+
+// [DUR-3, LEASE-3]
+#[cfg(target_os = "linux")]
+#[test]
+fn a_supervisor_that_dies_while_no_server_runs_is_found_lost_with_its_tree() {
+    let town = Town::new(|folder| vec![python(folder, "daemon", DAEMON)]);
+    let (id, pids, supervisor) = town.crash(async |house| {
+        let (id, pids) = daemon(&house).await;
+        let supervisor = parent_of_the_program(&house, id).await;
+        (id, pids, supervisor)
+    });
+    kill(&supervisor);
+    is_lost(&town.end(id));
+    assert!(pids.iter().filter(|pid| **pid != supervisor).all(|pid| !runs(pid)), "{pids:?}");
+}
+
+/// Returns the number that the program, not its daemon, said last: its parent's.
+async fn parent_of_the_program(house: &House, id: TaskId) -> String {
+    let mut pids: Vec<String> =
+        house.log(id).await.iter().map(|line| line.message.to_string()).collect();
+    let is_supervisor = |pid: &String| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).starts_with("raincheck-supervisor")
+    };
+    pids.retain(is_supervisor);
+    pids.pop().expect("a supervisor")
+}
+
+// [LEASE-5]
+#[test]
+fn an_attempt_that_never_reached_a_supervisor_runs_as_the_same_attempt() {
+    let town = Town::new(|folder| vec![shell(folder, "once", "echo $RAINCHECK_ATTEMPT")]);
+    let id = runtime().block_on(harness::leased(&*town.store, "once"));
+    let (end, lines) = town.serve(async |house| (house.end(id).await, house.log(id).await));
+    assert_eq!((end.state, &*lines[0].message), (State::Succeeded, "1"));
+}
+
+// [CANCEL-8]
+#[test]
+fn without_a_supervisor_a_program_is_this_process_own_and_ends_with_it() {
+    let tools = |folder: &Path| vec![shell(folder, "own", "echo $PPID; exec sleep 600")];
+    let town = Town::new(tools);
+    let commands = Commands::new(town.folder.join("tasks"), tools(&town.folder)).expect("a root");
+    let options = Options::in_memory()
+        .with_tools(Arc::new(commands))
+        .with_store(Arc::clone(&town.store) as _);
+    let scenario = async |house: House| {
+        let id = house.submit("own", "{}").await;
+        assert_eq!(*house.log(id).await[0].message, *std::process::id().to_string());
+        id
+    };
+    let id = runtime().block_on(harness::run(options, &town.folder, scenario));
+    is_lost(&town.serve(async |house| house.end(id).await));
+}
