@@ -17,13 +17,13 @@ use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::log::Draft;
 use raincheck_core::progress::Progress;
-use raincheck_core::task::{Metrics, Outcome};
+use raincheck_core::task::{Metrics, Outcome, Row};
 use raincheck_core::time::Timestamp;
-use raincheck_runtime::{Stop, TaskContext};
+use raincheck_runtime::{Attempt, Stop, TaskContext};
 
 use crate::artifacts::{self, Collected};
 use crate::os::Order;
-use crate::supervise::{Ended, Listener, note, supervise};
+use crate::supervise::{Ended, Limits, Listener, note, supervise};
 use crate::tool::CommandTool;
 
 use folder::Folder;
@@ -43,29 +43,36 @@ pub(crate) async fn let_go(root: &Path, id: TaskId, number: u32) {
 pub(crate) async fn run(
     tool: &CommandTool,
     root: &Path,
-    inputs: Json,
+    attempt: Attempt,
     context: &TaskContext,
 ) -> Outcome {
     let folder = match Folder::create(root, context.id(), context.number()).await {
         Ok(folder) => folder,
         Err(error) => return Outcome::Failed(no_folder(&error)),
     };
-    let outcome = match order(tool, &folder, context) {
-        Ok(order) => run_in(tool, &folder, order, inputs, context).await,
+    let outcome = match order(tool, &folder, &attempt.row, context) {
+        Ok(order) => run_in(tool, &folder, order, attempt.inputs, context).await,
         Err(error) => Outcome::Failed(error),
     };
     folder.clear().await;
     outcome
 }
 
-fn order(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> Result<Order, Error> {
+fn order(
+    tool: &CommandTool,
+    folder: &Folder,
+    row: &Row,
+    context: &TaskContext,
+) -> Result<Order, Error> {
     let path = environment::path_for(&tool.environment);
     let program = program::find(tool, path.as_deref())?;
     let mark = environment::mark(context.id());
     let environment = environment::of(tool, folder, context.id(), context.number());
     let arguments = tool.argv.iter().skip(1).cloned().collect();
     let (program, start_in) = (program.into(), tool.folder.clone().into());
-    Ok(Order { program, arguments, folder: start_in, environment, mark })
+    let asked = &row.task.resources;
+    let limits = Limits::new(asked.memory_mb, asked.scratch_mb, folder.path());
+    Ok(Order { program, arguments, folder: start_in, environment, mark, limits })
 }
 
 async fn run_in(

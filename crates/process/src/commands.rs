@@ -130,7 +130,7 @@ impl Executor for Shelf {
             return attempt::run_apart(tool, &self.root, supervisor, attempt, &context).await;
         }
         self.warn(&context);
-        attempt::run(tool, &self.root, attempt.inputs, &context).await
+        attempt::run(tool, &self.root, attempt, &context).await
     }
 
     #[cfg(unix)]

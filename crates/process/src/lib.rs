@@ -22,7 +22,8 @@
 //! to, and an engine whose log is files. Without one the program runs under the server, and on Linux
 //! the kernel kills it when the server dies.
 //!
-//! Not enforced yet: a limit on memory or processor time. They are checked at submit only.
+//! A task may limit the memory of its program with all it started, and the size of what it leaves in
+//! its folders; once a second is looked at both. Processor time is not limited.
 //!
 //! [`ToolSet`]: raincheck_runtime::ToolSet
 //!

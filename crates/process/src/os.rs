@@ -2,7 +2,7 @@
 //! everything that it started.
 //!
 //! **Boundary**: the rest of the crate names no system call. Another platform is another module
-//! with the same four names.
+//! with the same five names.
 
 #[cfg(unix)]
 mod unix;
@@ -15,10 +15,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::supervise::Limits;
+
 #[cfg(unix)]
-pub(crate) use unix::{Process, end_marked, spawn, spawn_apart};
+pub(crate) use unix::{Process, Scale, end_marked, spawn, spawn_apart};
 #[cfg(not(unix))]
-pub(crate) use unsupported::{Process, spawn};
+pub(crate) use unsupported::{Process, Scale, spawn};
 
 /// The variable that tells a program the number of its control descriptor.
 pub(crate) const CONTROL_FD: &str = "RAINCHECK_CONTROL_FD";
@@ -36,6 +38,8 @@ pub(crate) struct Order {
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// The entry of `environment` that tells this tree from every other.
     pub(crate) mark: OsString,
+    /// What it may use.
+    pub(crate) limits: Limits,
 }
 
 /// The ends of a program's pipes that are on this side.

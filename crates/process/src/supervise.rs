@@ -6,6 +6,7 @@
 
 mod backlog;
 mod control;
+mod limits;
 mod lines;
 mod pumps;
 mod tail;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::os::{self, Exit, Order, Pipes, Process, Usage};
 
 pub(crate) use control::Claim;
+pub(crate) use limits::{Excess, Limit, Limits};
 
 /// How long pipes are read after the tree is gone, should somebody outside of it hold them open.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -59,6 +61,9 @@ pub(crate) struct Ended {
     pub(crate) wall: Duration,
     /// Whether it was stopped, and not by itself at its end.
     pub(crate) is_stopped: bool,
+    /// The limit that it went beyond, for which it was ended.
+    #[serde(default)]
+    pub(crate) excess: Option<Excess>,
     /// Its last words on standard output.
     pub(crate) stdout_tail: String,
     /// Its last lines on standard error.
@@ -83,6 +88,7 @@ pub(crate) async fn supervise(
     stop: impl Future<Output = Duration>,
 ) -> io::Result<Ended> {
     let begun = Instant::now();
+    let limits = order.limits.clone();
     let (mut process, pipes) = os::spawn(order).await?;
     let (gone, cut) = (CancellationToken::new(), CancellationToken::new());
     let (log, backlog) = backlog::open();
@@ -90,7 +96,7 @@ pub(crate) async fn supervise(
     let Pipes { stdin: input, stdout, stderr, control } = pipes;
 
     let life = async {
-        let life = live(&mut process, listener, stop).await;
+        let life = live(&mut process, &limits, listener, stop).await;
         gone.cancel();
         if let Ok(Life::LeftBehind(n)) = &life {
             let text = format!("{n} processes that the program left running were ended with it");
@@ -117,6 +123,10 @@ pub(crate) async fn supervise(
         tokio::join!(life, speech, backlog.drain(listener));
 
     let is_stopped = matches!(life, Ok(Life::Stopped));
+    let excess = match &life {
+        Ok(Life::Exceeded(excess)) => Some(*excess),
+        Ok(Life::Whole | Life::LeftBehind(_) | Life::Stopped) | Err(_) => None,
+    };
     let (exit, usage) = match life.and_then(|_| process.reap()) {
         Ok((exit, usage)) => (Some(exit), usage),
         Err(error) => {
@@ -129,6 +139,7 @@ pub(crate) async fn supervise(
         usage,
         wall,
         is_stopped,
+        excess,
         stdout_tail: stdout.text(),
         stderr_tail: stderr.lines(),
         claims,
@@ -143,25 +154,41 @@ enum Life {
     LeftBehind(usize),
     /// The program was stopped.
     Stopped,
+    /// The program was ended because it used too much.
+    Exceeded(Excess),
+}
+
+/// Why a program's life is over.
+enum Cause {
+    Itself,
+    Told(Duration),
+    Excess(Excess),
 }
 
 async fn live(
     process: &mut Process,
+    limits: &Limits,
     listener: &dyn Listener,
     stop: impl Future<Output = Duration>,
 ) -> io::Result<Life> {
-    let grace = tokio::select! {
+    let scale = process.scale();
+    let cause = tokio::select! {
         biased;
-        ended = process.ended() => ended.map(|()| None),
-        grace = stop => Ok(Some(grace)),
+        ended = process.ended() => ended.map(|()| Cause::Itself)?,
+        grace = stop => Cause::Told(grace),
+        excess = limits::exceeded(limits, scale) => Cause::Excess(excess),
     };
-    match grace? {
-        Some(grace) if !process.has_ended()? => {
+    match cause {
+        Cause::Told(grace) if !process.has_ended()? => {
             listener.stopping().await;
             process.stop(grace).await;
             Ok(Life::Stopped)
         }
-        _ => Ok(match process.settle().await {
+        Cause::Excess(excess) if !process.has_ended()? => {
+            process.stop(Duration::ZERO).await;
+            Ok(Life::Exceeded(excess))
+        }
+        Cause::Itself | Cause::Told(_) | Cause::Excess(_) => Ok(match process.settle().await {
             0 => Life::Whole,
             n => Life::LeftBehind(n),
         }),

@@ -94,7 +94,7 @@ fn work(
     Ok(Work {
         id: context.id().to_string(),
         fence: context.fence().raw(),
-        order: order(tool, folder, context)?,
+        order: order(tool, folder, &attempt.row, context)?,
         inputs: attempt.inputs,
         folder: folder.path().into(),
         logs: context.log_folder().unwrap_or(folder.path()).into(),

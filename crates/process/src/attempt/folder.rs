@@ -55,7 +55,6 @@ impl Folder {
     }
 
     /// Returns the folder itself.
-    #[cfg(unix)]
     pub(super) fn path(&self) -> &Path {
         &self.attempt
     }

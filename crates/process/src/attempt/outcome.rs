@@ -9,7 +9,7 @@ use raincheck_runtime::Stop;
 use serde::Serialize;
 
 use crate::os::{Exit, signal_name};
-use crate::supervise::Ended;
+use crate::supervise::{Ended, Excess, Limit};
 use crate::tool::CommandTool;
 
 /// How much of the last line an error's message quotes, in bytes.
@@ -20,6 +20,13 @@ const QUOTE: usize = 500;
 struct Plain<'a> {
     exit_code: i32,
     stdout_tail: &'a str,
+}
+
+/// What is known of a program that used too much.
+#[derive(Serialize)]
+struct Beyond<'a> {
+    limit: &'a str,
+    allowed_mb: u64,
 }
 
 /// What is known of a program that failed.
@@ -44,6 +51,9 @@ pub(super) fn of(
     result: Result<Option<Json>, Error>,
     reason: Option<Stop>,
 ) -> Outcome {
+    if let Some(excess) = ended.excess {
+        return Outcome::Failed(exceeded(tool, excess));
+    }
     match (ended.exit, result) {
         (Some(Exit::Code(0)), Ok(Some(json))) => Outcome::Succeeded(vec![Content::Json(json)]),
         _ if ended.is_stopped => stopped(tool, reason),
@@ -74,6 +84,21 @@ fn plain(stdout_tail: &str) -> Outcome {
 fn lost(tool: &CommandTool, how: &str) -> Error {
     let message = format!("tool `{}` was lost: {how}", tool.spec.name);
     Error::new(Kind::WorkerLost, message).with_guarantee(Guarantee::Unknown)
+}
+
+fn exceeded(tool: &CommandTool, excess: Excess) -> Error {
+    let Excess { limit, allowed_mb } = excess;
+    let (used, name) = match limit {
+        Limit::MemoryMb => ("memory", "memory_mb"),
+        Limit::ScratchMb => ("scratch space", "scratch_mb"),
+    };
+    let tool = &tool.spec.name;
+    let message =
+        format!("tool `{tool}` was ended: it used more than its {allowed_mb} MiB of {used}");
+    let hint = format!("give it less to do, or ask for more with `resources.{name}` at submit");
+    let mut error = Error::new(Kind::ToolFailed, message).with_hint(hint);
+    error.details = Json::of(&Beyond { limit: name, allowed_mb }).ok();
+    error
 }
 
 fn failed(tool: &CommandTool, exit: Exit, stderr_tail: &[String]) -> Error {
@@ -124,6 +149,7 @@ mod tests {
             usage: Usage::default(),
             wall: Duration::ZERO,
             is_stopped: false,
+            excess: None,
             stdout_tail: "out\n".to_owned(),
             stderr_tail: vec!["step 9 of 9".to_owned(), String::new()],
             claims: Vec::new(),

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::{CONTROL_FD, Order, Pipes};
 
 pub(crate) use apart::spawn_apart;
-pub(crate) use process::{Process, end_marked};
+pub(crate) use process::{Process, Scale, end_marked};
 pub(crate) use signals::signal_name;
 
 /// Starts a program as the leader of its own process group.

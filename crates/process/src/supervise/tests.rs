@@ -90,6 +90,7 @@ fn order(argv: &[&str], mark: &str) -> Order {
             (MARK.into(), mark.into()),
         ],
         mark: format!("{MARK}={mark}").into(),
+        limits: Limits::default(),
     }
 }
 

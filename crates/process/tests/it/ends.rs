@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use raincheck_core::error::Kind;
+use raincheck_core::content::Json;
+use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::Resources;
 use raincheck_process::CommandTool;
+use raincheck_runtime::Request;
 
 use crate::harness::{House, python, runs, shell, with};
 
@@ -84,6 +88,43 @@ async fn a_program_beyond_its_limit_is_timed_out_and_gone() {
         let pid = house.log(id).await[0].message.to_string();
         assert_eq!(house.run("next", "{}").await.state, State::Succeeded);
         assert!(!runs(&pid));
+    })
+    .await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_program_that_uses_too_much_is_ended_and_told_which_limit_it_was() {
+    const EATER: &str = r#"
+import os, time
+if os.fork() == 0:
+    held = bytearray(os.urandom(1 << 20) * 60)
+    while True: time.sleep(1)
+os.wait()
+"#;
+    const FILLER: &str = r#"
+import os, time
+with open(os.path.join(os.environ["RAINCHECK_ARTIFACTS_DIR"], "sub"), "wb") as out:
+    out.write(bytes(30 << 20)); out.flush()
+    while True: time.sleep(1)
+"#;
+    let tools =
+        |folder: &_| vec![python(folder, "memory_mb", EATER), python(folder, "scratch_mb", FILLER)];
+    with(tools, |house| async move {
+        let (memory_mb, scratch_mb) = (Some(50), Some(20));
+        for limit in ["memory_mb", "scratch_mb"] {
+            let resources = Resources { memory_mb, scratch_mb, ..Resources::default() };
+            let request = Request::new(limit, Json::empty_object(), Scope::local());
+            let id = house.submit_as(Request { resources, ..request }).await;
+            let end = house.end(id).await;
+            let error = end.error();
+            assert_eq!(
+                (error.kind, error.guarantee()),
+                (Kind::ToolFailed, Some(Guarantee::Executed))
+            );
+            let details = error.details.as_ref().expect("details").get();
+            assert!(details.contains(&format!(r#""limit":"{limit}""#)), "{error:?}");
+        }
     })
     .await;
 }

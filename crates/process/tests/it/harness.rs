@@ -146,7 +146,10 @@ impl House {
 
     pub(crate) async fn submit(&self, tool: &str, inputs: &str) -> TaskId {
         let inputs = Json::parse(inputs).expect("JSON");
-        let request = Request::new(tool, inputs, Scope::local());
+        self.submit_as(Request::new(tool, inputs, Scope::local())).await
+    }
+
+    pub(crate) async fn submit_as(&self, request: Request) -> TaskId {
         match self.handle.submit(request).await.expect("accepted") {
             Submission::Task(accepted) => accepted.row.id(),
             Submission::Answer(outcome) => panic!("answered {outcome:?}"),

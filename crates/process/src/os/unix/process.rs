@@ -44,6 +44,11 @@ impl Process {
         Self { pid, changes, tree, is_reaped: false }
     }
 
+    /// Returns what weighs the tree while it is waited for.
+    pub(crate) fn scale(&self) -> Scale {
+        Scale(Arc::clone(&self.tree))
+    }
+
     /// Tells whether the program itself has ended.
     pub(crate) fn has_ended(&self) -> io::Result<bool> {
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -143,6 +148,18 @@ impl Process {
 
     fn signal(&self, members: &[Member], signal: Signal) {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner).signal(members, signal);
+    }
+}
+
+/// Weighs a tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Scale(Arc<Mutex<Tree>>);
+
+impl Scale {
+    /// Returns how many bytes of memory the tree uses, roughly when that is not more than `enough`;
+    /// 0 where the system does not tell.
+    pub(crate) fn memory(&self, enough: u64) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).memory(enough)
     }
 }
 

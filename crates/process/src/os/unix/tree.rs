@@ -98,6 +98,17 @@ impl Tree {
         latest.map_or(Window::All, |latest| Window::Since { leader, latest })
     }
 
+    /// Returns how many bytes of memory the tree uses. What processes share is counted once only when
+    /// the rough sum is more than `enough`, as that takes longer.
+    pub(super) fn memory(&mut self, enough: u64) -> u64 {
+        let alive = self.survey();
+        let rough = alive.iter().map(|member| proc::resident(member.pid)).sum();
+        if rough <= enough {
+            return rough;
+        }
+        alive.iter().map(|member| proc::proportional(member.pid)).sum()
+    }
+
     /// Sends a signal to processes of the tree.
     pub(super) fn signal(&mut self, members: &[Member], signal: Signal) {
         for member in members {
@@ -198,6 +209,22 @@ mod proc {
         Some(Entry { pid, parent, group, start, is_dead: matches!(state, "Z" | "X" | "x") })
     }
 
+    /// Returns the memory of a process that is in use, in bytes.
+    pub(super) fn resident(pid: i32) -> u64 {
+        kib(&format!("/proc/{pid}/status"), "VmRSS:").unwrap_or(0)
+    }
+
+    /// Returns the memory of a process, what it shares with others by its share of it.
+    pub(super) fn proportional(pid: i32) -> u64 {
+        kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:").unwrap_or_else(|| resident(pid))
+    }
+
+    fn kib(file: &str, field: &str) -> Option<u64> {
+        let text = std::fs::read_to_string(file).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
+    }
+
     /// Tells whether a process was started with an entry in its environment.
     pub(super) fn carries(pid: i32, mark: &OsStr) -> bool {
         let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
@@ -226,6 +253,14 @@ mod proc {
 
     pub(super) fn latest() -> Option<i32> {
         None
+    }
+
+    pub(super) fn resident(_pid: i32) -> u64 {
+        0
+    }
+
+    pub(super) fn proportional(_pid: i32) -> u64 {
+        0
     }
 
     pub(super) fn carries(_pid: i32, _mark: &OsStr) -> bool {
