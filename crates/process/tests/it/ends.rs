@@ -92,6 +92,7 @@ async fn a_program_beyond_its_limit_is_timed_out_and_gone() {
     .await;
 }
 
+// [CMD-9]
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_program_that_uses_too_much_is_ended_and_told_which_limit_it_was() {
