@@ -294,7 +294,8 @@ fn resume(row: &mut Row, now: Timestamp) {
 fn begin_run(row: &mut Row, now: Timestamp) {
     row.deadlines.set(Deadline::Accept, None);
     if row.deadlines.get(Deadline::Run).is_none() {
-        row.deadlines.set(Deadline::Run, row.task.limits.run.map(|limit| now + limit));
+        let margin = row.task.limits.run_margin;
+        row.deadlines.set(Deadline::Run, row.task.limits.run.map(|limit| now + limit + margin));
     }
 }
 

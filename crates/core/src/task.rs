@@ -65,6 +65,9 @@ pub struct Limits {
     pub accept: Duration,
     /// How long an attempt may run; `None` is without limit.
     pub run: Option<Duration>,
+    /// How much later than its limit the engine itself ends an attempt: the time that an executor
+    /// which keeps the limit by itself needs to stop the work. Zero for any other.
+    pub run_margin: Duration,
     /// How long an attempt may be silent.
     pub lease: Duration,
     /// How long a cancelled attempt has to end by itself.
@@ -82,6 +85,7 @@ impl Default for Limits {
             ttl: Duration::from_secs(24 * 3600),
             accept: Duration::from_secs(5),
             run: Some(Duration::from_secs(600)),
+            run_margin: Duration::ZERO,
             lease: Duration::from_secs(30),
             grace: Duration::from_secs(5),
             input: Duration::from_secs(3600),
@@ -187,10 +191,12 @@ impl Row {
         self.deadlines.get(crate::deadline::Kind::Retention)
     }
 
-    /// Returns the instant at which the run deadline passes.
+    /// Returns the instant at which the run limit is used up.
     #[must_use]
     pub fn timeout_at(&self) -> Option<Timestamp> {
-        self.deadlines.get(crate::deadline::Kind::Run)
+        let armed = self.deadlines.get(crate::deadline::Kind::Run)?;
+        let margin = i64::try_from(self.task.limits.run_margin.as_millis()).unwrap_or(i64::MAX);
+        Some(Timestamp::from_millis(armed.as_millis().saturating_sub(margin)))
     }
 }
 

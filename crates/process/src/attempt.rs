@@ -9,6 +9,7 @@ mod program;
 mod result;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -51,7 +52,7 @@ pub(crate) async fn run(
         Err(error) => return Outcome::Failed(no_folder(&error)),
     };
     let outcome = match order(tool, &folder, &attempt.row, context) {
-        Ok(order) => run_in(tool, &folder, order, attempt.inputs, context).await,
+        Ok(order) => run_in(tool, &folder, order, &attempt, context).await,
         Err(error) => Outcome::Failed(error),
     };
     folder.clear().await;
@@ -79,27 +80,42 @@ async fn run_in(
     tool: &CommandTool,
     folder: &Folder,
     order: Order,
-    inputs: Json,
+    attempt: &Attempt,
     context: &TaskContext,
 ) -> Outcome {
     context.limit_logs(tool.log_quota).await;
     let listener = Heard(context);
+    let is_overdue = AtomicBool::new(false);
     let stop = async {
-        context.stop().cancelled().await;
+        tokio::select! {
+            () = context.stop().cancelled() => {}
+            () = pass(attempt.row.task.limits.run) => is_overdue.store(true, Ordering::Relaxed),
+        }
         match context.stop_reason() {
             Some(Stop::Shutdown) => tool.grace.min(SHUTDOWN_GRACE),
             Some(Stop::Cancelled | Stop::TimedOut | Stop::Lost) | None => tool.grace,
         }
     };
-    let ended = supervise(order, inputs.get().as_bytes(), &listener, stop).await;
+    let ended = supervise(order, attempt.inputs.get().as_bytes(), &listener, stop).await;
     let ended = match ended {
         Ok(ended) => ended,
         Err(error) => return Outcome::Failed(program::not_started(tool, &error)),
     };
     context.metrics(metrics(&ended));
+    if ended.is_stopped && is_overdue.into_inner() {
+        return outcome::timed_out(ended.wall);
+    }
     keep_artifacts(folder, &ended, &listener).await;
     let result = folder.read_result().await;
     outcome::of(tool, &ended, result, context.stop_reason())
+}
+
+/// Waits until a run limit is used up; for ever without one.
+async fn pass(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn metrics(ended: &Ended) -> Metrics {

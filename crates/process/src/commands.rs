@@ -96,6 +96,8 @@ impl ToolSet for Commands {
         let tool = self.shelf.find(&call.tool)?;
         let mut placement = Placement::from_spec(&tool.spec);
         placement.limits.grace = tool.grace + GRACE_MARGIN;
+        // The limit is kept where the program is; the engine only steps in when that fails.
+        placement.limits.run_margin = tool.grace + GRACE_MARGIN;
         Ok(Route::Task(Box::new(placement)))
     }
 

@@ -21,6 +21,7 @@ pub(crate) fn limits() -> Limits {
         ttl: s(60),
         accept: s(5),
         run: Some(s(30)),
+        run_margin: Duration::ZERO,
         lease: s(10),
         grace: s(5),
         input: s(40),

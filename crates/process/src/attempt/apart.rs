@@ -212,7 +212,7 @@ async fn ending(
     let told = context.stop_reason();
     match reason {
         Some(Reason::TimedOut) if ended.is_stopped && told.is_none() => {
-            Outcome::Failed(timed_out(ended.wall))
+            outcome::timed_out(ended.wall)
         }
         Some(Reason::Told) if ended.is_stopped => Outcome::Failed(lost(&tool.spec)),
         reason => {
@@ -220,11 +220,6 @@ async fn ending(
             outcome::of(tool, &ended, result, told.or(reason.and_then(Reason::stop)))
         }
     }
-}
-
-/// The end by a deadline that passed while no server ran.
-fn timed_out(wall: Duration) -> Error {
-    Error::new(Kind::RunTimeout, format!("it was stopped after {} s, its limit", wall.as_secs()))
 }
 
 fn no_supervisor(tool: &CommandTool, error: &io::Error) -> Error {

@@ -1,6 +1,8 @@
 //! From the end of a program to the outcome of its attempt.
 
 use raincheck_core::cancel::OnExit;
+use std::time::Duration;
+
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::task::Outcome;
@@ -74,6 +76,14 @@ fn stopped(tool: &CommandTool, reason: Option<Stop>) -> Outcome {
             Outcome::Cancelled
         }
     }
+}
+
+/// The end by the run limit, which is kept where the program is: whoever reads it may be sure that
+/// the program is gone [TIME-3].
+pub(super) fn timed_out(wall: Duration) -> Outcome {
+    let span = format!("{}.{} s", wall.as_secs(), wall.subsec_millis() / 100);
+    let message = format!("it ran longer than its limit and was gone after {span}");
+    Outcome::Failed(Error::new(Kind::RunTimeout, message))
 }
 
 fn plain(stdout_tail: &str) -> Outcome {
