@@ -1,0 +1,166 @@
+//! What a request must satisfy before a handler sees it.
+
+mod body;
+mod host;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use http::header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::options::{Bearer, Limits, Options, Origin, Policy};
+use crate::refusal::Refusal;
+use crate::secret::Secret;
+
+pub(crate) use host::Hosts;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What every check needs to know about the listener.
+#[derive(Debug)]
+struct Listener {
+    hosts: Hosts,
+    secret: Secret,
+    limits: Limits,
+    /// Every origin that some surface allows.
+    origins: Origin,
+}
+
+/// The checks of one surface.
+#[derive(Debug)]
+struct Door {
+    listener: Arc<Listener>,
+    policy: Policy,
+}
+
+/// Joins the surfaces into one router, each behind its own checks and all behind those of the listener.
+///
+/// # Panics
+/// When two surfaces share a route, or one has a fallback.
+pub(crate) fn router(options: Options, hosts: Hosts, secret: Secret, health: Router) -> Router {
+    let is_remote = hosts.is_remote();
+    let origins = options.surfaces.iter().flat_map(|surface| match &surface.policy.origin {
+        Origin::Refused => &[],
+        Origin::Pinned(list) => list.as_slice(),
+    });
+    let origins = Origin::Pinned(origins.cloned().collect());
+    let listener = Arc::new(Listener { hosts, secret, limits: options.limits, origins });
+    let mut all = health;
+    for surface in options.surfaces.into_iter().filter(|surface| surface.routes.has_routes()) {
+        let mut policy = surface.policy;
+        if is_remote && policy.bearer == Bearer::Optional {
+            policy.bearer = Bearer::Required;
+        }
+        let door = Arc::new(Door { listener: Arc::clone(&listener), policy });
+        all = all.merge(surface.routes.route_layer(from_fn_with_state(door, enter_surface)));
+    }
+    let nothing = async || Refusal::NoRoute;
+    all.fallback(nothing).layer(from_fn_with_state(listener, enter))
+}
+
+/// Lets a request to the listener through, or refuses it.
+async fn enter(State(listener): State<Arc<Listener>>, request: Request, next: Next) -> Response {
+    if let Err(refusal) = listener.check(&request) {
+        return refusal.into_response();
+    }
+    // Where a chunked body ends is told by the body itself. A length beside it may have misled
+    // somebody on the way, so nothing that follows on the connection is believed.
+    let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
+    let mut response = next.run(request).await;
+    if is_chunked {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+impl Listener {
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
+        let (uri, headers) = (request.uri(), request.headers());
+        let host = one(headers, &HOST).ok().flatten().ok_or(Refusal::MalformedHost)?;
+        self.hosts.check(host.as_bytes())?;
+        if let Some(authority) = uri.authority() {
+            self.hosts.check(authority.as_str().as_bytes())?;
+        }
+        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+        if target > self.limits.max_target {
+            return Err(Refusal::LongTarget);
+        }
+        let head: usize =
+            headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if head > self.limits.max_head {
+            return Err(Refusal::LongHead);
+        }
+        let site = one(headers, &SEC_FETCH_SITE).map_err(|_| Refusal::ForeignSite)?;
+        if site.is_some_and(|site| site != "none" && site != "same-origin") {
+            return Err(Refusal::ForeignSite);
+        }
+        check_origin(headers, &self.origins)
+    }
+}
+
+/// Lets a request to a surface through with its body in memory, or refuses it.
+async fn enter_surface(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    match door.check(request).await {
+        Ok(request) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+impl Door {
+    async fn check(&self, request: Request) -> Result<Request, Refusal> {
+        check_origin(request.headers(), &self.policy.origin)?;
+        self.check_bearer(request.headers())?;
+        body::check(&request, &self.policy)?;
+        let (head, body) = request.into_parts();
+        let bytes = body::read(body, self.policy.max_body, self.listener.limits.body).await?;
+        Ok(Request::from_parts(head, Body::from(bytes)))
+    }
+
+    fn check_bearer(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let is_needed = match self.policy.bearer {
+            Bearer::Required => true,
+            Bearer::Optional => false,
+            Bearer::SignedUrl | Bearer::Handshake => return Ok(()),
+        };
+        let offered = one(headers, &AUTHORIZATION).map_err(|_| Refusal::NoBearer)?;
+        match offered {
+            None if is_needed => Err(Refusal::NoBearer),
+            None => Ok(()),
+            Some(value) => {
+                let token = value.to_str().ok().and_then(bearer);
+                let is_right = token.is_some_and(|token| self.listener.secret.is(token));
+                if is_right { Ok(()) } else { Err(Refusal::NoBearer) }
+            }
+        }
+    }
+}
+
+fn check_origin(headers: &HeaderMap, allowed: &Origin) -> Result<(), Refusal> {
+    match one(headers, &ORIGIN) {
+        Ok(None) => Ok(()),
+        Ok(Some(origin)) if allowed.allows(origin.as_bytes()) => Ok(()),
+        Ok(Some(_)) | Err(Several) => Err(Refusal::ForeignOrigin),
+    }
+}
+
+/// A header that may stand once stands several times.
+#[derive(Debug)]
+struct Several;
+
+/// Returns the value of a header that may stand once.
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Several> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() { Err(Several) } else { Ok(first) }
+}
+
+/// Returns the token of an `Authorization` value.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
+}

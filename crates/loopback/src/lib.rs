@@ -1,0 +1,38 @@
+//! Everything of Raincheck that listens.
+//!
+//! A listener is [`Options`], from which [`bind`] makes a [`Service`] to run and an [`Info`] to tell others.
+//! It serves [`Surface`]s: routers, each with the [`Policy`] that every request to them must satisfy before
+//! a handler sees it. What holds for all of them cannot be turned off: the `Host` must be this listener's,
+//! pages of other sites are refused, heads and bodies have limits in size and time, connections are
+//! counted, and nobody gets an `Access-Control` header [SEC-1, SEC-2, SEC-3, SEC-6].
+//!
+//! Clients find the listener through an [`endpoint`] file that only its owner can read [SEC-4].
+//! [`artifacts`] serves files by signed links [ART-2].
+//!
+//! The crate reads no clock. Timers run on tokio's time, and any network that is an [`Accept`] can stand
+//! in for real sockets, so that a simulation drives all of it.
+
+mod error;
+
+mod options;
+
+mod secret;
+
+pub mod endpoint;
+
+mod service;
+
+mod gate;
+
+mod health;
+
+mod refusal;
+
+pub mod artifacts;
+
+mod folder;
+
+pub use error::{Error, ErrorKind};
+pub use options::{Bearer, Limits, Options, Origin, Policy, Surface};
+pub use secret::Secret;
+pub use service::{Accept, Info, Service, Sockets, bind, over};

@@ -1,0 +1,161 @@
+//! What a listener is made of.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use axum::Router;
+
+use crate::endpoint::Place;
+use crate::error::{Error, random_name};
+use crate::secret::Secret;
+
+/// Everything a listener needs to know.
+#[derive(Debug)]
+pub struct Options {
+    /// What `GET /health` calls the server.
+    pub name: &'static str,
+    /// The protocol that `GET /health` names.
+    pub protocol: u32,
+    /// Where to listen. A port that is taken is left to its owner and another is used; 0 is any port.
+    pub address: SocketAddr,
+    /// Whether an address that other machines reach is meant; it needs a `token` too.
+    pub allow_remote: bool,
+    /// The secret of this listener; one is drawn when there is none.
+    pub token: Option<Secret>,
+    /// Names, beside numeric addresses, that clients of a remote listener may call it by.
+    pub names: Vec<String>,
+    /// Tells this start of the server from every other.
+    pub instance_id: String,
+    /// Where to write the endpoint file.
+    pub endpoint: Option<Place>,
+    /// What is served. No two surfaces may share a route, and none may have a fallback.
+    pub surfaces: Vec<Surface>,
+    /// The limits of connections and requests.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// Makes the options of a listener on 127.0.0.1 with a fresh instance id and nothing to serve.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    pub fn new(name: &'static str) -> Result<Self, Error> {
+        Ok(Self {
+            name,
+            protocol: 1,
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            allow_remote: false,
+            token: None,
+            names: Vec::new(),
+            instance_id: random_name()?,
+            endpoint: None,
+            surfaces: Vec::new(),
+            limits: Limits::default(),
+        })
+    }
+
+    /// Adds a surface.
+    #[must_use]
+    pub fn serving(mut self, routes: Router, policy: Policy) -> Self {
+        self.surfaces.push(Surface { routes, policy });
+        self
+    }
+}
+
+/// Routes that share a policy.
+#[derive(Debug)]
+pub struct Surface {
+    /// The routes.
+    pub routes: Router,
+    /// What a request must satisfy to reach them.
+    pub policy: Policy,
+}
+
+/// What a request must satisfy to reach a surface, beyond what holds for all [SEC-2, SEC-3, SEC-6].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Which `Origin` it may carry.
+    pub origin: Origin,
+    /// Whether it must carry the secret.
+    pub bearer: Bearer,
+    /// Whether a body must be `application/json`.
+    pub json_bodies: bool,
+    /// The most bytes of a body.
+    pub max_body: usize,
+}
+
+impl Default for Policy {
+    /// Returns the strictest policy, with bodies up to 4 MiB.
+    fn default() -> Self {
+        Self {
+            origin: Origin::Refused,
+            bearer: Bearer::Required,
+            json_bodies: true,
+            max_body: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// Which `Origin` a request may carry. Without the header it does not come from a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// None at all.
+    Refused,
+    /// One of these, byte for byte.
+    Pinned(Vec<String>),
+}
+
+impl Origin {
+    pub(crate) fn allows(&self, origin: &[u8]) -> bool {
+        match self {
+            Self::Refused => false,
+            Self::Pinned(list) => list.iter().any(|one| one.as_bytes() == origin),
+        }
+    }
+}
+
+/// Whether a request must carry the secret in its `Authorization` header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bearer {
+    /// It must.
+    Required,
+    /// It need not, and what it carries must be right. On a remote listener this is `Required`.
+    Optional,
+    /// The header is not looked at: the link is signed, as artifacts are.
+    SignedUrl,
+    /// The header is not looked at: both ends prove themselves after the upgrade.
+    Handshake,
+}
+
+/// The limits of connections and requests [SEC-6].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long the head of a request may take; also how long a connection may idle.
+    pub head: Duration,
+    /// How long the body of a request may take.
+    pub body: Duration,
+    /// How long a peer may leave what is written to it unread.
+    pub unread: Duration,
+    /// How long requests have to end when the listener stops.
+    pub stop: Duration,
+    /// The most connections, upgraded ones included.
+    pub connections: usize,
+    /// The most bytes of all header lines.
+    pub max_head: usize,
+    /// The most bytes of a request's target.
+    pub max_target: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(5),
+            body: Duration::from_secs(10),
+            unread: Duration::from_secs(30),
+            stop: Duration::from_millis(400),
+            connections: 256,
+            max_head: 32 * 1024,
+            max_target: 8 * 1024,
+        }
+    }
+}

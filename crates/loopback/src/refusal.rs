@@ -1,0 +1,160 @@
+//! The answers to requests that reach no handler.
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use raincheck_core::error::{Guarantee, Kind};
+use serde::Serialize;
+
+/// Why a request reaches no handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No `Host`, several, or none that could be one.
+    MalformedHost,
+    /// The `Host` is another's.
+    ForeignHost,
+    /// The `Origin` is not allowed here.
+    ForeignOrigin,
+    /// A page of another site made the browser send it.
+    ForeignSite,
+    /// The target is too long.
+    LongTarget,
+    /// The header lines are too long.
+    LongHead,
+    /// The secret is missing or wrong.
+    NoBearer,
+    /// The body is encoded.
+    EncodedBody,
+    /// The body is not JSON.
+    NotJson,
+    /// The body is over the cap.
+    LargeBody {
+        /// The cap.
+        max: usize,
+    },
+    /// The body did not come in time.
+    SlowBody,
+    /// The body broke off.
+    BrokenBody,
+    /// The nonce is none.
+    BadNonce,
+    /// Nothing is here.
+    NoRoute,
+}
+
+/// What to do when a page was the caller.
+const NOT_FOR_PAGES: &str =
+    "web pages may not call this server; use the program or extension that is paired with it";
+
+impl Refusal {
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::MalformedHost | Self::BrokenBody | Self::BadNonce => StatusCode::BAD_REQUEST,
+            Self::ForeignHost | Self::ForeignOrigin | Self::ForeignSite => StatusCode::FORBIDDEN,
+            Self::LongTarget => StatusCode::URI_TOO_LONG,
+            Self::LongHead => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::NoBearer => StatusCode::UNAUTHORIZED,
+            Self::EncodedBody | Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::LargeBody { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoute => StatusCode::NOT_FOUND,
+        }
+    }
+
+    const fn kind(self) -> Kind {
+        match self {
+            Self::ForeignHost | Self::ForeignOrigin | Self::ForeignSite | Self::NoBearer => {
+                Kind::Unauthorized
+            }
+            Self::LargeBody { .. } => Kind::TooLarge,
+            Self::NoRoute => Kind::NotFound,
+            Self::MalformedHost
+            | Self::LongTarget
+            | Self::LongHead
+            | Self::EncodedBody
+            | Self::NotJson
+            | Self::SlowBody
+            | Self::BrokenBody
+            | Self::BadNonce => Kind::InvalidRequest,
+        }
+    }
+
+    /// Returns what is wrong and what to do next. Nothing of the request is repeated.
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::MalformedHost => (
+                "`Host` is missing or malformed",
+                "send one `Host` header with the name and port of the url in endpoint.json",
+            ),
+            Self::ForeignHost => (
+                "`Host` is not this listener",
+                "call it by the name and port of the url in endpoint.json",
+            ),
+            Self::ForeignOrigin => ("`Origin` is not allowed here", NOT_FOR_PAGES),
+            Self::ForeignSite => {
+                ("`Sec-Fetch-Site` tells of a page of another site", NOT_FOR_PAGES)
+            }
+            Self::LongTarget => ("the request target is too long", "send a shorter path and query"),
+            Self::LongHead => ("the headers are too long", "send fewer or shorter headers"),
+            Self::NoBearer => ("`Authorization` carries no valid bearer", self.kind().entry().hint),
+            Self::EncodedBody => ("`Content-Encoding` is not supported", "send the body as it is"),
+            Self::NotJson => (
+                "`Content-Type` is not `application/json`",
+                "send JSON with `Content-Type: application/json`",
+            ),
+            Self::LargeBody { .. } => ("the body is larger than is read", "send at most max_bytes"),
+            Self::SlowBody => ("the body did not come in time", "send the whole body at once"),
+            Self::BrokenBody => ("the body broke off or is malformed", self.kind().entry().hint),
+            Self::BadNonce => (
+                "`nonce` is not 1 to 128 characters of base64url",
+                "send random bytes as base64url without padding",
+            ),
+            Self::NoRoute => ("nothing is here", "check the path"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Body {
+    code: &'static str,
+    message: &'static str,
+    retryable: bool,
+    guarantee: &'static str,
+    recovery: &'static str,
+    hint: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_bytes: Option<usize>,
+}
+
+impl IntoResponse for Refusal {
+    /// Writes the error object, and ends the connection: what follows on it was not read.
+    fn into_response(self) -> Response {
+        let (message, hint) = self.words();
+        let body = Body {
+            code: self.kind().as_str(),
+            message,
+            retryable: false,
+            guarantee: Guarantee::NotExecuted.as_str(),
+            recovery: self.kind().entry().recovery.as_str(),
+            hint,
+            max_bytes: if let Self::LargeBody { max } = self { Some(max) } else { None },
+        };
+        let mut response = json(self.status(), &body);
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if self == Self::NoBearer {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// Writes an answer in JSON.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let bytes = serde_json::to_vec(body).unwrap_or_default();
+    let mut response = (status, bytes).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

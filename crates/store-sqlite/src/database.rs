@@ -1,0 +1,199 @@
+//! Opening the file: who may, whether it is sound, and what is in it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use raincheck_core::ids::{Fence, LaneId};
+use raincheck_core::lane;
+use raincheck_core::ledger::{Ledger, Snapshot};
+use raincheck_core::slot::Slot;
+use raincheck_core::store::{self, Durability};
+use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::time::Timestamp;
+
+use crate::fault::Fault;
+use crate::files::{self, Files};
+use crate::housekeeper;
+use crate::rows::{self, Statements};
+use crate::schema::{self, beside};
+
+/// How long another program, such as a shell that looks at the file, may hold it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Statements that stay prepared on a connection.
+const N_STATEMENTS: usize = 48;
+
+/// A lane, what it may do, and why it is held.
+pub(crate) type Lane = (LaneId, lane::Config, Option<WaitReason>);
+
+/// Opens the file for the writer: makes it, checks it, and brings it to this version.
+///
+/// A damaged file is kept aside, so that the next opening begins with an empty store [DUR-5].
+pub(crate) fn open(
+    path: &Path,
+    durability: Durability,
+    now: Timestamp,
+) -> Result<Connection, store::Error> {
+    let opened = create(path).and_then(|()| {
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        set_up(&connection, durability)?;
+        check(&connection)?;
+        schema::migrate(&mut connection, path)?;
+        Ok(connection)
+    });
+    opened.map_err(|fault| if fault.is_damage() { keep_aside(path, now) } else { fault.into() })
+}
+
+/// Makes an empty file for its owner alone.
+fn create(path: &Path) -> Result<(), Fault> {
+    if !path.try_exists()? {
+        drop(files::open_private(path)?);
+        if let Some(folder) = path.parent() {
+            files::sync_folder(folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens a further connection that only reads.
+pub(crate) fn reader(path: &Path) -> Result<Connection, Fault> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// Opens a further connection that writes back what the log holds.
+pub(crate) fn checkpointer(path: &Path, durability: Durability) -> Result<Connection, Fault> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    synchronous(&connection, durability)?;
+    Ok(connection)
+}
+
+fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, Fault> {
+    let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(N_STATEMENTS);
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection, durability: Durability) -> Result<(), Fault> {
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Fault::Foreign("the file system of the state folder cannot share memory"));
+    }
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", housekeeper::FORCED.cast_signed())?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    synchronous(connection, durability)
+}
+
+/// `full` waits for the disk with every commit, `process` leaves that to the system [DUR-7].
+fn synchronous(connection: &Connection, durability: Durability) -> Result<(), Fault> {
+    let (mode, barrier) = match durability {
+        Durability::Full => ("full", 1),
+        Durability::Process | Durability::None => ("normal", 0),
+    };
+    connection.pragma_update(None, "synchronous", mode)?;
+    connection.pragma_update(None, "fullfsync", barrier)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", barrier)?;
+    Ok(())
+}
+
+fn check(connection: &Connection) -> Result<(), Fault> {
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict == "ok" { Ok(()) } else { Err(Fault::Broken("its pages do not fit together")) }
+}
+
+/// Renames everything of a damaged store, and says so.
+pub(crate) fn keep_aside(path: &Path, now: Timestamp) -> store::Error {
+    let suffix = format!(".damaged-{}", now.as_millis());
+    let parts = [path.to_owned(), beside(path, "-wal"), files::folder_of(path)];
+    let moved: Result<Vec<()>, _> = parts
+        .iter()
+        .filter(|part| part.exists())
+        .map(|part| fs::rename(part, beside(part, &suffix)))
+        .collect();
+    // The index of the log is made anew from the log.
+    let _ = fs::remove_file(beside(path, "-shm"));
+    let name = beside(path, &suffix).file_name().map_or_else(PathBuf::new, PathBuf::from);
+    match moved {
+        Ok(_) => store::Error::new(format!(
+            "the store's file is damaged and was kept aside as `{}`; start again to begin with an \
+             empty store",
+            name.display()
+        )),
+        Err(error) => {
+            tracing::error!(%error, "the damaged store could not be renamed");
+            store::Error::new(
+                "the store's file is damaged and could not be renamed; move it out of the state \
+                 folder, then start again",
+            )
+        }
+    }
+}
+
+/// Reads the ledger, as the beginning of a new epoch that is committed before this returns [LEASE-1].
+pub(crate) fn take_over(
+    connection: &mut Connection,
+    statements: &Statements,
+    lanes: Vec<Lane>,
+) -> Result<(Ledger, u32), Fault> {
+    let (epoch, next_seq): (u32, i64) =
+        connection.query_row("SELECT epoch, next_seq FROM store", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    let rows = rows::all(connection, &statements.select)?;
+    let after = rows.last().map_or(1, |row| row.seq + 1);
+    let slots = slots(connection, &rows)?;
+    let mut ledger = Ledger::restore(Snapshot {
+        next_fence: Fence::new(epoch, 1).raw(),
+        next_seq: next_seq.cast_unsigned().max(after),
+        lanes,
+        rows,
+        slots,
+    });
+    let epoch = ledger.begin_epoch();
+    connection.execute("UPDATE store SET epoch = ? WHERE one = 1", [epoch])?;
+    Ok((ledger, epoch))
+}
+
+/// Reads the places that are taken, but for those whose task is gone.
+fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
+    let known: BTreeSet<_> = rows.iter().map(Row::id).collect();
+    let mut statement = connection
+        .prepare("SELECT task, lane, fence, worker, lease FROM slots ORDER BY lane, task")?;
+    let mut found = statement.query([])?;
+    let mut slots = Vec::new();
+    while let Some(row) = found.next()? {
+        let slot = Slot {
+            task: rows::task_id(row.get(0)?)?,
+            lane: row.get::<_, String>(1)?.into(),
+            fence: Fence::from_raw(row.get::<_, i64>(2)?.cast_unsigned()),
+            worker: row.get::<_, String>(3)?.into(),
+            lease: Timestamp::from_millis(row.get(4)?),
+        };
+        if known.contains(&slot.task) {
+            slots.push(slot);
+        }
+    }
+    Ok(slots)
+}
+
+/// Removes the files that a crash left without a row.
+pub(crate) fn sweep(connection: &Connection, files: &Files) -> Result<(), Fault> {
+    let mut statement = connection.prepare(
+        "SELECT file FROM inputs WHERE file IS NOT NULL \
+         UNION ALL SELECT outcome_file FROM results WHERE outcome_file IS NOT NULL \
+         UNION ALL SELECT late_file FROM results WHERE late_file IS NOT NULL",
+    )?;
+    let named: BTreeSet<String> =
+        statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let n_strays = files.sweep(&named)?;
+    if n_strays > 0 {
+        tracing::info!(n_strays, "contents that no task names were removed");
+    }
+    Ok(())
+}

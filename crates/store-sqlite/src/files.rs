@@ -1,0 +1,168 @@
+//! Large contents as files beside the database, so that they do not pass its writer.
+//!
+//! A file is whole and, for a store that survives power loss, on the disk before the row that names
+//! it is written; it goes after the row is gone. What a crash leaves in between is swept at the next
+//! opening.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use raincheck_core::ids::TaskId;
+
+use crate::schema::beside;
+
+/// Contents of more bytes than this are files.
+pub(crate) const INLINE: usize = 64 << 10;
+
+/// How many bytes go to the disk at once, so that a commit never waits behind a long queue there.
+const PART: usize = 2 << 20;
+
+/// A content as its row holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// In the row.
+    Inline(Vec<u8>),
+    /// In a file of this name.
+    File(String),
+}
+
+impl Stored {
+    pub(crate) fn body(&self) -> Option<&[u8]> {
+        match self {
+            Self::Inline(bytes) => Some(bytes),
+            Self::File(_) => None,
+        }
+    }
+
+    pub(crate) fn file(&self) -> Option<&str> {
+        match self {
+            Self::Inline(_) => None,
+            Self::File(name) => Some(name),
+        }
+    }
+
+    /// How many bytes go through the writer.
+    pub(crate) fn size(&self) -> usize {
+        self.body().map_or(0, <[u8]>::len)
+    }
+}
+
+/// The folder of the files.
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+    is_synced: bool,
+    /// Names never repeat within a process, and the epoch tells processes apart.
+    next: AtomicU64,
+    epoch: AtomicU64,
+}
+
+impl Files {
+    pub(crate) fn new(store: &Path, is_synced: bool) -> Self {
+        let folder = folder_of(store);
+        Self { folder, is_synced, next: AtomicU64::new(1), epoch: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn begin_epoch(&self, epoch: u32) {
+        self.epoch.store(u64::from(epoch), Ordering::Release);
+    }
+
+    /// Writes a file, whole or not at all, and returns its name.
+    pub(crate) fn write(&self, id: TaskId, bytes: &[u8]) -> io::Result<String> {
+        let (epoch, n) =
+            (self.epoch.load(Ordering::Acquire), self.next.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{id}-{epoch}-{n}");
+        if !self.folder.try_exists()? {
+            fs::create_dir_all(&self.folder)?;
+            self.sync_folder(self.folder.parent())?;
+        }
+        let path = self.folder.join(&name);
+        let written = self.write_to(&path, bytes);
+        if written.is_err() {
+            // What could not be written whole is of no use; the first failure is the one to tell.
+            let _ = fs::remove_file(&path);
+        }
+        written.map(|()| name)
+    }
+
+    fn write_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = open_private(path)?;
+        for part in bytes.chunks(PART) {
+            file.write_all(part)?;
+            if self.is_synced {
+                file.sync_data()?;
+            }
+        }
+        self.sync_folder(Some(&self.folder))
+    }
+
+    fn sync_folder(&self, folder: Option<&Path>) -> io::Result<()> {
+        match folder {
+            Some(folder) if self.is_synced => sync_folder(folder),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.folder.join(name))
+    }
+
+    /// Removes files, those that are gone already included.
+    pub(crate) fn remove(&self, names: &[String]) {
+        for name in names {
+            match fs::remove_file(self.folder.join(name)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::warn!(file = %name, %error, "a content was not removed"),
+            }
+        }
+    }
+
+    /// Removes every file that no row names.
+    pub(crate) fn sweep(&self, named: &BTreeSet<String>) -> io::Result<usize> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        let mut strays = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if !named.contains(&name) {
+                strays.push(name);
+            }
+        }
+        self.remove(&strays);
+        Ok(strays.len())
+    }
+}
+
+/// Names the folder of a store's files.
+pub(crate) fn folder_of(store: &Path) -> PathBuf {
+    beside(store, ".contents")
+}
+
+/// Opens a file for reading and writing, and makes it for its owner alone if it is not there.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Puts the names of a folder's files on the disk.
+#[cfg(unix)]
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder)?.sync_all()
+}
+
+/// Puts the names of a folder's files on the disk: the file system does so by itself here.
+#[cfg(not(unix))]
+pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,378 @@
+//! What every command goes through: the ledger, and what it decided that is not written yet.
+//!
+//! A command is applied and handed over to the writer under one lock, so that changes are written in
+//! the order in which they were decided.
+
+mod inputs;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use raincheck_core::content::Json;
+use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::lane;
+use raincheck_core::ledger::{Command, Ledger, Record, Reply};
+use raincheck_core::store::{ChangeSink, Committed, Error, Extra, Receipt};
+use raincheck_core::task::{Metrics, Row, WaitReason};
+use raincheck_core::time::Timestamp;
+
+use crate::batch::Batch;
+use crate::files::Stored;
+use inputs::Inputs;
+
+/// How far the writer is. Each life of the ledger has its own.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    /// The last hand-over that is committed.
+    upto: u64,
+    /// Set when everything after it is lost.
+    lost: Option<Error>,
+}
+
+/// Whether commands are taken.
+#[derive(Debug)]
+enum Phase {
+    /// Not opened yet, or not successfully.
+    Closed,
+    /// Being opened.
+    Opening,
+    /// Yes.
+    Open,
+    /// No: a commit failed. Set anew by each command, so that the writer tries to recover.
+    Failed { error: Error, is_asked: bool },
+    /// No more.
+    Gone,
+}
+
+/// What the writer does next.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Write this.
+    Commit(Box<Batch>),
+    /// Read the ledger back from the disk; the instant is the last one that was told.
+    Recover(Timestamp),
+    /// End.
+    Stop,
+}
+
+/// The state behind the lock.
+pub(crate) struct Front {
+    pub(crate) ledger: Ledger,
+    phase: Phase,
+    batch: Batch,
+    /// How many hand-overs there were.
+    head: u64,
+    /// The last hand-over that changed a task, until it is committed.
+    touched: BTreeMap<TaskId, u64>,
+    inputs: Inputs,
+    /// What running attempts used so far, until they end.
+    metrics: BTreeMap<TaskId, Metrics>,
+    progress: watch::Sender<Progress>,
+    now: Timestamp,
+}
+
+/// The front and the bell of the writer.
+pub(crate) struct Shared {
+    front: Mutex<Front>,
+    bell: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Self {
+        let front = Front {
+            ledger: Ledger::new(0),
+            phase: Phase::Closed,
+            batch: Batch::default(),
+            head: 0,
+            touched: BTreeMap::new(),
+            inputs: Inputs::default(),
+            metrics: BTreeMap::new(),
+            progress: watch::Sender::default(),
+            now: Timestamp::MIN,
+        };
+        Self { front: Mutex::new(front), bell: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Front> {
+        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs one command and hands over what it changed; the receipt covers it and all before it.
+    pub(crate) fn transact<T>(
+        &self,
+        now: Timestamp,
+        work: impl FnOnce(&mut Front) -> T,
+    ) -> Result<(T, Receipt), Error> {
+        let mut front = self.lock();
+        front.now = front.now.max(now);
+        if let Err(error) = front.check() {
+            self.bell.notify_one();
+            return Err(error);
+        }
+        let value = work(&mut front);
+        let receipt = front.receipt(front.head);
+        let has_work = front.has_work();
+        drop(front);
+        if has_work {
+            self.bell.notify_one();
+        }
+        Ok((value, receipt))
+    }
+
+    /// Reads under the lock; what is read may leave once its receipt is committed.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Front) -> T) -> Result<T, Error> {
+        let mut front = self.lock();
+        if let Err(error) = front.check() {
+            self.bell.notify_one();
+            return Err(error);
+        }
+        Ok(work(&front))
+    }
+
+    /// Returns a receipt for everything before it.
+    pub(crate) fn barrier(&self) -> Receipt {
+        let front = self.lock();
+        front.receipt(front.head)
+    }
+
+    /// Begins to open; refused when the store is open already.
+    pub(crate) fn begin_opening(&self) -> Result<(), Error> {
+        let mut front = self.lock();
+        match front.phase {
+            Phase::Closed => {
+                front.phase = Phase::Opening;
+                Ok(())
+            }
+            Phase::Opening | Phase::Open | Phase::Failed { .. } | Phase::Gone => {
+                Err(Error::new("the store is open already"))
+            }
+        }
+    }
+
+    /// Ends an opening that failed: it may be tried again.
+    pub(crate) fn end_opening(&self) {
+        let mut front = self.lock();
+        if matches!(front.phase, Phase::Opening) {
+            front.phase = Phase::Closed;
+        }
+    }
+
+    /// Begins to take commands on a ledger that was read from the disk.
+    pub(crate) fn begin_life(&self, ledger: Ledger) {
+        let mut front = self.lock();
+        if matches!(front.phase, Phase::Gone) {
+            return;
+        }
+        front.ledger = ledger;
+        front.phase = Phase::Open;
+        front.batch = Batch::default();
+        front.touched.clear();
+        front.inputs.clear();
+        front.metrics.clear();
+        let upto = front.head;
+        front.progress = watch::Sender::new(Progress { upto, lost: None });
+    }
+
+    /// Ends a life of the ledger: nothing that is not committed may be acknowledged.
+    pub(crate) fn fail(&self, error: &Error) {
+        let mut front = self.lock();
+        front.batch = Batch::default();
+        front.progress.send_modify(|progress| progress.lost = Some(error.clone()));
+        if !matches!(front.phase, Phase::Gone) {
+            front.phase = Phase::Failed { error: error.clone(), is_asked: false };
+        }
+    }
+
+    /// Takes no more commands; the writer ends after what it has.
+    pub(crate) fn close(&self) {
+        self.lock().phase = Phase::Gone;
+        self.bell.notify_one();
+    }
+
+    /// Ends for good, whatever ended the writer: who still waits is told.
+    pub(crate) fn end(&self) {
+        let mut front = self.lock();
+        front.batch = Batch::default();
+        front.phase = Phase::Gone;
+        let error = Error::new("the store is closed");
+        front.progress.send_modify(|progress| progress.lost = Some(error));
+    }
+
+    /// Waits for something to write.
+    pub(crate) fn next_job(&self) -> Job {
+        let mut front = self.lock();
+        loop {
+            if front.has_work() {
+                return Job::Commit(Box::new(std::mem::take(&mut front.batch)));
+            }
+            let now = front.now;
+            match &mut front.phase {
+                Phase::Gone => return Job::Stop,
+                Phase::Failed { is_asked, .. } if *is_asked => {
+                    *is_asked = false;
+                    return Job::Recover(now);
+                }
+                Phase::Closed | Phase::Opening | Phase::Open | Phase::Failed { .. } => {}
+            }
+            front = self.bell.wait(front).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Tells everybody who waits that a batch is committed.
+    pub(crate) fn committed(&self, batch: &Batch) {
+        let mut front = self.lock();
+        front.touched.retain(|_, seq| *seq > batch.upto);
+        for standing in batch.rows.values().filter(|standing| standing.is_new) {
+            front.inputs.commit(standing.row.id());
+        }
+        front.progress.send_modify(|progress| progress.upto = batch.upto);
+    }
+
+    /// Shows the lanes, and why each is held, for a ledger that is read back.
+    pub(crate) fn lanes(&self) -> Vec<(LaneId, lane::Config, Option<WaitReason>)> {
+        let front = self.lock();
+        let lanes = front.ledger.lanes().into_iter();
+        lanes.map(|lane| (lane.lane, lane.config, lane.held)).collect()
+    }
+}
+
+impl Front {
+    fn check(&mut self) -> Result<(), Error> {
+        match &mut self.phase {
+            Phase::Open => Ok(()),
+            Phase::Failed { error, is_asked } => {
+                *is_asked = true;
+                Err(error.clone())
+            }
+            Phase::Closed | Phase::Opening => Err(Error::new("the store is not open yet")),
+            Phase::Gone => Err(Error::new("the store is closed")),
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.batch.upto > 0
+    }
+
+    /// The number of the last hand-over that a task's row depends on.
+    pub(crate) fn touched(&self, id: TaskId) -> u64 {
+        self.touched.get(&id).copied().unwrap_or(0)
+    }
+
+    /// The number of the last hand-over.
+    pub(crate) const fn head(&self) -> u64 {
+        self.head
+    }
+
+    pub(crate) fn receipt(&self, upto: u64) -> Receipt {
+        let progress = self.progress.borrow();
+        if progress.lost.is_none() && progress.upto >= upto {
+            return Receipt::Ready;
+        }
+        Receipt::Pending(Box::new(Waiting { upto, progress: self.progress.subscribe() }))
+    }
+
+    /// Applies a command. `given` is the outcome it brings, where that is written already.
+    pub(crate) fn apply(
+        &mut self,
+        now: Timestamp,
+        command: Command,
+        given: &mut Option<Stored>,
+    ) -> Reply {
+        let reply = self.ledger.run(now, command);
+        let records: Vec<_> = self.ledger.drain_records().collect();
+        for record in records {
+            self.keep(record, given);
+        }
+        reply
+    }
+
+    fn keep(&mut self, record: Record, given: &mut Option<Stored>) {
+        let upto = self.hand_over();
+        let metrics = match &record {
+            Record::Inserted { row, .. } | Record::Late { row, .. } => {
+                self.touched.insert(row.id(), upto);
+                None
+            }
+            Record::Moved { row, outcome, retried, .. } => {
+                self.touched.insert(row.id(), upto);
+                if row.state.is_terminal() {
+                    self.inputs.spend(row.id());
+                }
+                let has_ended = outcome.is_some() || retried.is_some();
+                has_ended.then(|| self.metrics.remove(&row.id())).flatten()
+            }
+            Record::Taken(_) | Record::Freed { .. } | Record::Forgotten(_) => None,
+        };
+        self.batch.keep(record, metrics, given);
+    }
+
+    /// Counts one more change that waits for the writer.
+    fn hand_over(&mut self) -> u64 {
+        self.head += 1;
+        self.batch.upto = self.head;
+        self.head
+    }
+
+    /// Keeps what a new task was given.
+    pub(crate) fn give(&mut self, row: &Row, inputs: Json, stored: Stored) {
+        self.inputs.give(row.id(), inputs);
+        self.batch.inputs.push((row.seq, stored));
+    }
+
+    /// Returns the inputs of a task that is leased now, if they are in memory: else they are on the
+    /// disk.
+    pub(crate) fn take_inputs(&mut self, id: TaskId) -> Option<Json> {
+        let inputs = self.inputs.get(id);
+        self.inputs.spend(id);
+        inputs
+    }
+
+    /// Keeps what goes with a change.
+    pub(crate) fn keep_extra(&mut self, id: TaskId, extra: Extra) {
+        let Some(seq) = self.ledger.get(id).map(|row| row.seq) else { return };
+        let Extra { progress, partial, artifacts, metrics } = extra;
+        if let Some(metrics) = metrics {
+            self.metrics.insert(id, metrics);
+        }
+        if progress.is_some() || partial.is_some() || !artifacts.is_empty() {
+            let upto = self.hand_over();
+            self.touched.insert(id, upto);
+            let results = self.batch.results.entry(seq).or_default();
+            results.progress = progress.or(results.progress.take());
+            results.partial = partial.or(results.partial.take());
+            self.batch.artifacts.extend(artifacts.into_iter().map(|artifact| (seq, artifact)));
+        }
+    }
+
+    /// Lets a batch keep the room its bytes take.
+    pub(crate) fn occupy(&mut self, room: tokio::sync::OwnedSemaphorePermit) {
+        if self.has_work() {
+            self.batch.room.push(room);
+        }
+    }
+}
+
+/// A hand-over whose commit is still to come.
+struct Waiting {
+    upto: u64,
+    progress: watch::Receiver<Progress>,
+}
+
+#[async_trait]
+impl Committed for Waiting {
+    async fn wait(mut self: Box<Self>) -> Result<(), Error> {
+        let upto = self.upto;
+        let reached = self.progress.wait_for(|now| now.upto >= upto || now.lost.is_some()).await;
+        match reached.as_deref() {
+            Ok(now) if now.upto >= upto => Ok(()),
+            Ok(Progress { lost: Some(error), .. }) => Err(error.clone()),
+            Ok(_) | Err(_) => Err(Error::new("the store was closed before the commit")),
+        }
+    }
+}
+
+/// Who is told of committed rows.
+pub(crate) type Sink = Arc<dyn ChangeSink>;

@@ -1,0 +1,123 @@
+//! What need not be done before an acknowledgement: writing the log back, and removing files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use raincheck_core::store::Durability;
+
+use crate::database;
+use crate::fault::Fault;
+use crate::files::Files;
+use crate::schema::beside;
+
+/// From this size the log is written back while commits go on.
+const PASSIVE: u64 = 4 << 20;
+
+/// From this size a commit waits until the log is written back, so that it cannot outrun that; the
+/// file is cut to this size when it begins anew.
+pub(crate) const FORCED: u64 = 64 << 20;
+
+/// Something to do.
+#[derive(Debug)]
+pub(crate) enum Chore {
+    /// Write the log back as far as nobody needs it.
+    WriteBack,
+    /// Remove files of contents.
+    Remove(Vec<String>),
+}
+
+/// A thread with a connection of its own.
+#[derive(Debug)]
+pub(crate) struct Housekeeper {
+    chores: Option<Sender<Chore>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Housekeeper {
+    pub(crate) fn start(
+        path: &Path,
+        durability: Durability,
+        files: Arc<Files>,
+    ) -> Result<Self, Fault> {
+        let connection = database::checkpointer(path, durability)?;
+        let (sender, receiver) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("raincheck-house".to_owned())
+            .spawn(move || work(&receiver, &connection, &files))?;
+        Ok(Self { chores: Some(sender), thread: Some(thread) })
+    }
+
+    /// Returns a way to give it chores.
+    pub(crate) fn chores(&self) -> Option<Sender<Chore>> {
+        self.chores.clone()
+    }
+
+    pub(crate) fn give(&self, chore: Chore) {
+        if let Some(chores) = &self.chores {
+            // It ends only with its sender; what it does not get any more, the next opening does.
+            let _ = chores.send(chore);
+        }
+    }
+}
+
+impl Drop for Housekeeper {
+    fn drop(&mut self) {
+        self.chores = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the housekeeper of the store panicked");
+        }
+    }
+}
+
+fn work(chores: &Receiver<Chore>, connection: &Connection, files: &Files) {
+    while let Ok(chore) = chores.recv() {
+        match chore {
+            Chore::WriteBack => {
+                if let Err(error) = write_back(connection) {
+                    tracing::warn!(%error, "the log of the store was not written back");
+                }
+            }
+            Chore::Remove(names) => files.remove(&names),
+        }
+    }
+}
+
+/// Writes the log back as far as no reader needs it; waits for nobody.
+pub(crate) fn write_back(connection: &Connection) -> Result<(), Fault> {
+    checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+}
+
+/// Writes the log back and empties it, unless another program reads.
+pub(crate) fn write_back_all(connection: &Connection) -> Result<(), Fault> {
+    connection.busy_timeout(Duration::ZERO)?;
+    checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+fn checkpoint(connection: &Connection, sql: &str) -> Result<(), Fault> {
+    connection.prepare_cached(sql)?.query_row([], |_| Ok(()))?;
+    Ok(())
+}
+
+/// How large the log is, compared to what it may be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LogSize {
+    Small,
+    Large,
+    TooLarge,
+}
+
+pub(crate) fn log_size(store: &Path) -> LogSize {
+    let size = std::fs::metadata(beside(store, "-wal")).map_or(0, |data| data.len());
+    match size {
+        0..PASSIVE => LogSize::Small,
+        PASSIVE..FORCED => LogSize::Large,
+        FORCED.. => LogSize::TooLarge,
+    }
+}

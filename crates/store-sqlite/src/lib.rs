@@ -1,0 +1,77 @@
+//! Tasks in one SQLite file: they outlive the process and, if you choose so, a loss of power.
+//!
+//! [`SqliteStore`] is the same [`Ledger`](raincheck_core::ledger::Ledger) as in memory, in front of
+//! one thread that writes. A command is decided in memory and handed over under one lock; the thread
+//! makes one transaction of whatever was handed over since the last one. Sixty-four callers wait for
+//! one commit, not for sixty-four.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use raincheck_core::store::TaskStore;
+//! use raincheck_store_sqlite::{Options, SqliteStore};
+//!
+//! let store: Arc<dyn TaskStore> = Arc::new(SqliteStore::new(Options::full("state/tasks.db")));
+//! ```
+//!
+//! # What it promises
+//!
+//! - Nothing that is read, and no receipt, shows what is not committed [DUR-1]. A change, its entry in
+//!   the history, its result and its artifacts are one transaction [DUR-2].
+//! - [`Options::full`] waits for the disk with every commit. [`Options::process`] does not: a loss of
+//!   power may take the last commits with it, a crash of the process never does [DUR-7].
+//! - A receipt of inline calls without a key is ready at once; their first read waits [DUR-6].
+//! - When a commit fails, everything that waits for it fails with the reason, nothing is accepted, and
+//!   every further call makes the writer try again: it begins a new epoch and reads the ledger back
+//!   from the disk. Attempts whose lease was committed go on [DUR-5].
+//! - Opening checks the whole file. A damaged one is renamed to `<name>.damaged-<ms>`, together with
+//!   what belongs to it, and the opening fails and says so; the next one begins with an empty store.
+//! - A second process is refused and told which one owns the store [DUR-4].
+//!
+//! # What lies where
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `<name>` | the database |
+//! | `<name>-wal`, `<name>-shm` | its log, written back by a thread of its own from 4 MiB on |
+//! | `<name>.contents/` | inputs and results of more than 64 KiB, written before the row that names them |
+//! | `<name>.lock` | who owns the store: pid, start, and how many times the store had been taken over |
+//! | `<name>.v<n>` | a copy from before a newer version changed the tables |
+//!
+//! # What it costs
+//!
+//! The row of every task stays in memory until the task is forgotten, tombstones included; inputs,
+//! results and histories do not, but for 8 MiB of inputs of queued tasks. Renewed leases are not written: after a restart every attempt gets
+//! the grace anew. Partial results lie in the database whatever their size. Log lines are not kept
+//! here.
+
+mod fault;
+
+mod schema;
+
+mod owner;
+
+mod rows;
+
+mod outcome;
+
+mod files;
+
+mod payload;
+
+mod batch;
+
+mod front;
+
+mod database;
+
+mod write;
+
+mod housekeeper;
+
+mod writer;
+
+mod readers;
+
+mod store;
+
+pub use store::{Options, SqliteStore};

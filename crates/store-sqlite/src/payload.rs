@@ -1,0 +1,225 @@
+//! Everything of a task that is not its row, read from the disk.
+
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+use raincheck_core::content::Json;
+use raincheck_core::ids::Fence;
+use raincheck_core::lifecycle::{Event, State};
+use raincheck_core::progress::Progress;
+use raincheck_core::task::{Artifact, Attempt, Cause, Metrics, Outcome, Payload, TaskEvent};
+use raincheck_core::time::Timestamp;
+
+use crate::fault::Fault;
+use crate::files::Files;
+use crate::outcome::{self, json};
+
+pub(crate) const INPUTS: &str = "SELECT body, file FROM inputs WHERE seq = ?";
+pub(crate) const RESULTS: &str = "SELECT outcome, outcome_file, late, late_file, progress, partial \
+     FROM results WHERE seq = ?";
+pub(crate) const EVENTS: &str = "SELECT n, at, attempt, fence, from_state, to_state, cause, note \
+     FROM task_events WHERE seq = ? ORDER BY n";
+pub(crate) const ATTEMPTS: &str = "SELECT attempt, fence, worker, started_at, ended_at, ended, error, metrics \
+     FROM attempts WHERE seq = ? ORDER BY fence";
+pub(crate) const ARTIFACTS: &str =
+    "SELECT id, name, kind, size, sha256, path FROM artifacts WHERE seq = ? ORDER BY n";
+
+/// Reads what a task was given.
+pub(crate) fn inputs(
+    connection: &Connection,
+    files: &Files,
+    seq: u64,
+) -> Result<Option<Json>, Fault> {
+    let mut statement = connection.prepare_cached(INPUTS)?;
+    let stored = statement
+        .query_row([seq.cast_signed()], |row| {
+            Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get::<_, Option<String>>(1)?))
+        })
+        .optional()?;
+    let Some((body, file)) = stored else { return Ok(None) };
+    let Some(bytes) = bytes_of(files, body, file)? else {
+        return Err(Fault::Broken("a task without inputs"));
+    };
+    let text = String::from_utf8(bytes).map_err(|_| Fault::Broken("inputs that are not UTF-8"))?;
+    json(&text).map(Some)
+}
+
+/// Reads the payload of a task; `None` once its retention is over.
+pub(crate) fn payload(
+    connection: &Connection,
+    files: &Files,
+    seq: u64,
+) -> Result<Option<Payload>, Fault> {
+    // One view of the file for all of it.
+    let view = connection.unchecked_transaction()?;
+    let Some(inputs) = inputs(&view, files, seq)? else { return Ok(None) };
+    let mut payload = Payload {
+        inputs,
+        outcome: None,
+        late: None,
+        progress: None,
+        partial: None,
+        artifacts: list(&view, ARTIFACTS, seq, artifact)?,
+        attempts: list(&view, ATTEMPTS, seq, attempt)?,
+        events: list(&view, EVENTS, seq, event)?,
+    };
+    results(&view, files, seq, &mut payload)?;
+    Ok(Some(payload))
+}
+
+fn results(
+    connection: &Connection,
+    files: &Files,
+    seq: u64,
+    payload: &mut Payload,
+) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(RESULTS)?;
+    let mut rows = statement.query([seq.cast_signed()])?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    payload.outcome = outcome_of(files, row.get(0)?, row.get(1)?)?;
+    payload.late = outcome_of(files, row.get(2)?, row.get(3)?)?;
+    payload.progress = match row.get::<_, Option<String>>(4)? {
+        Some(text) => Some(progress(&text)?),
+        None => None,
+    };
+    payload.partial = match row.get::<_, Option<String>>(5)? {
+        Some(text) => Some(json(&text)?),
+        None => None,
+    };
+    Ok(())
+}
+
+fn outcome_of(
+    files: &Files,
+    body: Option<Vec<u8>>,
+    file: Option<String>,
+) -> Result<Option<Outcome>, Fault> {
+    match bytes_of(files, body, file)? {
+        Some(bytes) => outcome::decode(&bytes).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn bytes_of(
+    files: &Files,
+    body: Option<Vec<u8>>,
+    file: Option<String>,
+) -> Result<Option<Vec<u8>>, Fault> {
+    match (body, file) {
+        (Some(body), _) => Ok(Some(body)),
+        (None, Some(name)) => Ok(Some(files.read(&name)?)),
+        (None, None) => Ok(None),
+    }
+}
+
+fn list<T>(
+    connection: &Connection,
+    sql: &str,
+    seq: u64,
+    read: fn(&Row<'_>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([seq.cast_signed()])?;
+    let mut items = Vec::new();
+    while let Some(row) = rows.next()? {
+        items.push(read(row)?);
+    }
+    Ok(items)
+}
+
+fn event(row: &Row<'_>) -> Result<TaskEvent, Fault> {
+    let from: Option<String> = row.get(4)?;
+    let note: Option<String> = row.get(7)?;
+    Ok(TaskEvent {
+        seq: row.get(0)?,
+        at: Timestamp::from_millis(row.get(1)?),
+        attempt: row.get(2)?,
+        fence: fence(row.get(3)?),
+        from: from.as_deref().map(state).transpose()?,
+        to: state(&row.get::<_, String>(5)?)?,
+        cause: cause(&row.get::<_, String>(6)?)?,
+        note: note.map(Into::into),
+    })
+}
+
+fn attempt(row: &Row<'_>) -> Result<Attempt, Fault> {
+    let worker: Option<String> = row.get(2)?;
+    let started_at: Option<i64> = row.get(3)?;
+    let ended: String = row.get(5)?;
+    let error: Option<String> = row.get(6)?;
+    let metrics: Option<String> = row.get(7)?;
+    Ok(Attempt {
+        attempt: row.get(0)?,
+        fence: fence(row.get(1)?),
+        worker_id: worker.map(Into::into),
+        started_at: started_at.map(Timestamp::from_millis),
+        ended_at: Timestamp::from_millis(row.get(4)?),
+        ended: if ended == "retried" { "retried" } else { state(&ended)?.as_str() },
+        error: error.as_deref().map(outcome::read_error).transpose()?,
+        metrics: metrics.as_deref().map(read_metrics).transpose()?,
+    })
+}
+
+fn artifact(row: &Row<'_>) -> Result<Artifact, Fault> {
+    let text = |place| row.get::<_, String>(place);
+    Ok(Artifact {
+        id: text(0)?.into(),
+        name: text(1)?.into(),
+        kind: text(2)?.into(),
+        size: row.get::<_, i64>(3)?.cast_unsigned(),
+        sha256: text(4)?.into(),
+        path: text(5)?.into(),
+    })
+}
+
+const fn fence(raw: i64) -> Fence {
+    Fence::from_raw(raw.cast_unsigned())
+}
+
+fn state(word: &str) -> Result<State, Fault> {
+    State::from_word(word).ok_or(Fault::Broken("an unknown state"))
+}
+
+fn cause(word: &str) -> Result<Cause, Fault> {
+    match word {
+        "received" => Ok(Cause::Received),
+        "late_result" => Ok(Cause::LateResult),
+        _ => Event::from_word(word).map(Cause::Moved).ok_or(Fault::Broken("an unknown cause")),
+    }
+}
+
+/// The word that a cause is kept as.
+pub(crate) const fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Received => "received",
+        Cause::LateResult => "late_result",
+        Cause::Moved(event) => event.as_str(),
+    }
+}
+
+fn progress(text: &str) -> Result<Progress, Fault> {
+    serde_json::from_str(text).map_err(|_| Fault::Broken("a progress that does not parse"))
+}
+
+/// What an attempt used, as it is kept.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StoredMetrics {
+    wall_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    cpu_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    peak_memory_bytes: Option<u64>,
+}
+
+/// Writes what an attempt used.
+pub(crate) fn metrics_text(metrics: Metrics) -> String {
+    let Metrics { wall_ms, cpu_ms, peak_memory_bytes } = metrics;
+    // Three numbers can always be written.
+    serde_json::to_string(&StoredMetrics { wall_ms, cpu_ms, peak_memory_bytes }).unwrap_or_default()
+}
+
+fn read_metrics(text: &str) -> Result<Metrics, Fault> {
+    let stored: StoredMetrics = serde_json::from_str(text)
+        .map_err(|_| Fault::Broken("the metrics of an attempt that do not parse"))?;
+    let StoredMetrics { wall_ms, cpu_ms, peak_memory_bytes } = stored;
+    Ok(Metrics { wall_ms, cpu_ms, peak_memory_bytes })
+}

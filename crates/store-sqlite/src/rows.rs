@@ -1,0 +1,280 @@
+//! Rows of tasks as columns.
+
+mod spec;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Statement, ToSql};
+
+use raincheck_core::cancel;
+use raincheck_core::deadline::{Armed, Kind as Deadline};
+use raincheck_core::error::Kind;
+use raincheck_core::ids::{Fence, TaskId};
+use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Row, Task, WaitReason};
+use raincheck_core::time::Timestamp;
+
+use crate::fault::Fault;
+use spec::Spec;
+
+/// The columns that are written once.
+const FIXED: [&str; 9] =
+    ["id", "scope", "tool", "lane", "priority", "key", "inputs_hash", "spec", "submitted_at"];
+
+/// The columns that are written with every change.
+const MOVING: [&str; 24] = [
+    "state",
+    "waiting",
+    "ready_left",
+    "attempt",
+    "fence",
+    "worker",
+    "n_events",
+    "has_reported",
+    "cancel_at",
+    "cancel_reason",
+    "failure",
+    "started_at",
+    "updated_at",
+    "heartbeat_at",
+    "ended_at",
+    "backoff_at",
+    "ready_at",
+    "ttl_at",
+    "accept_at",
+    "run_at",
+    "grace_at",
+    "lease_at",
+    "input_at",
+    "retention_at",
+];
+
+/// The statements that keep rows.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    pub(crate) insert: String,
+    pub(crate) update: String,
+    pub(crate) select: String,
+}
+
+impl Statements {
+    pub(crate) fn new() -> Self {
+        let (fixed, moving) = (FIXED.join(", "), MOVING.join(", "));
+        let places = vec!["?"; FIXED.len() + MOVING.len() + 1].join(", ");
+        let sets = MOVING.map(|column| format!("{column} = ?")).join(", ");
+        Self {
+            insert: format!("INSERT INTO tasks ({fixed}, {moving}, seq) VALUES ({places})"),
+            update: format!("UPDATE tasks SET {sets} WHERE seq = ?"),
+            select: format!("SELECT {fixed}, {moving}, seq FROM tasks ORDER BY seq"),
+        }
+    }
+}
+
+/// Adds a task.
+pub(crate) fn insert(statement: &mut Statement<'_>, row: &Row) -> Result<(), Fault> {
+    let mut bind = Bind { statement, place: 0 };
+    put_task(&mut bind, &row.task)?;
+    put_standing(&mut bind, row)?;
+    bind.run()
+}
+
+/// Writes where a task stands now.
+pub(crate) fn update(statement: &mut Statement<'_>, row: &Row) -> Result<(), Fault> {
+    let mut bind = Bind { statement, place: 0 };
+    put_standing(&mut bind, row)?;
+    bind.run()
+}
+
+/// Reads every task in the order of acceptance.
+pub(crate) fn all(connection: &Connection, select: &str) -> Result<Vec<Row>, Fault> {
+    let mut statement = connection.prepare(select)?;
+    let mut found = statement.query([])?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        rows.push(read(row)?);
+    }
+    Ok(rows)
+}
+
+fn put_task(bind: &mut Bind<'_, '_>, task: &Task) -> Result<(), Fault> {
+    bind.put(task.id.bits().to_be_bytes())?;
+    bind.put(task.scope.as_str())?;
+    bind.put(task.tool.as_str())?;
+    bind.put(task.lane.as_str())?;
+    bind.put(task.priority)?;
+    bind.put(task.key.as_deref())?;
+    bind.put(task.inputs_hash.to_be_bytes())?;
+    bind.put(Spec::text(task)?)?;
+    bind.put(task.submitted_at.as_millis())
+}
+
+fn put_standing(bind: &mut Bind<'_, '_>, row: &Row) -> Result<(), Fault> {
+    bind.put(row.state.as_str())?;
+    bind.put(row.waiting.map(WaitReason::as_str))?;
+    bind.put(nanos(row.ready_left))?;
+    bind.put(row.attempt)?;
+    bind.put(row.fence.raw().cast_signed())?;
+    bind.put(row.worker.as_ref().map(|worker| worker.as_str()))?;
+    bind.put(row.n_events)?;
+    bind.put(row.has_reported)?;
+    bind.put(millis(row.cancel.as_ref().map(|cancel| cancel.at)))?;
+    bind.put(row.cancel.as_ref().and_then(|cancel| cancel.reason.as_deref()))?;
+    bind.put(row.failure.map(Kind::as_str))?;
+    bind.put(millis(row.started_at))?;
+    bind.put(row.updated_at.as_millis())?;
+    bind.put(millis(row.heartbeat_at))?;
+    bind.put(millis(row.ended_at))?;
+    for kind in Deadline::ALL {
+        bind.put(millis(row.deadlines.get(kind)))?;
+    }
+    bind.put(row.seq.cast_signed())
+}
+
+fn read(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
+    let mut from = Columns { row, place: 0 };
+    let task = read_task(&mut from)?;
+    let state: String = from.take()?;
+    let waiting: Option<String> = from.take()?;
+    let ready_left = Duration::from_nanos(from.count()?);
+    let attempt = from.take()?;
+    let fence = Fence::from_raw(from.count()?);
+    let worker: Option<String> = from.take()?;
+    let n_events = from.take()?;
+    let has_reported = from.take()?;
+    let cancel_at = from.instant()?;
+    let cancel_reason: Option<String> = from.take()?;
+    let failure: Option<String> = from.take()?;
+    let started_at = from.instant()?;
+    let updated_at = Timestamp::from_millis(from.take()?);
+    let heartbeat_at = from.instant()?;
+    let ended_at = from.instant()?;
+    let mut deadlines = Armed::default();
+    for kind in Deadline::ALL {
+        deadlines.set(kind, from.instant()?);
+    }
+    Ok(Row {
+        task: Arc::new(task),
+        seq: from.count()?,
+        state: State::from_word(&state).ok_or(Fault::Broken("an unknown state"))?,
+        waiting: waiting.as_deref().map(wait_reason).transpose()?,
+        ready_left,
+        attempt,
+        fence,
+        worker: worker.map(Into::into),
+        n_events,
+        has_reported,
+        cancel: cancel_at.map(|at| cancel::Request { at, reason: cancel_reason.map(Into::into) }),
+        failure: failure.as_deref().map(kind_of).transpose()?,
+        started_at,
+        updated_at,
+        heartbeat_at,
+        ended_at,
+        deadlines,
+    })
+}
+
+fn read_task(from: &mut Columns<'_, '_>) -> Result<Task, Fault> {
+    let id = task_id(from.take()?)?;
+    let scope: String = from.take()?;
+    let tool: String = from.take()?;
+    let lane: String = from.take()?;
+    let priority = from.take()?;
+    let key: Option<String> = from.take()?;
+    let inputs_hash = u128::from_be_bytes(from.take()?);
+    let spec: String = from.take()?;
+    let submitted_at = Timestamp::from_millis(from.take()?);
+    let spec = Spec::read(&spec)?;
+    Ok(Task {
+        id,
+        scope: Scope::new(scope),
+        tool: tool.into(),
+        lane: lane.into(),
+        priority,
+        tags: spec.tags,
+        key: key.map(Into::into),
+        inputs_hash,
+        limits: spec.limits.into(),
+        resources: spec.resources.into(),
+        supports_cancel: spec.supports_cancel,
+        is_idempotent: spec.is_idempotent,
+        retry: spec.retry.try_into()?,
+        submitted_at,
+    })
+}
+
+/// Reads an identity from its 16 bytes.
+pub(crate) fn task_id(bytes: [u8; 16]) -> Result<TaskId, Fault> {
+    TaskId::from_bits(u128::from_be_bytes(bytes))
+        .ok_or(Fault::Broken("an identity that is not laid out as one"))
+}
+
+/// Finds the kind of error a word stands for.
+pub(crate) fn kind_of(word: &str) -> Result<Kind, Fault> {
+    Kind::from_word(word).ok_or(Fault::Broken("an unknown kind of error"))
+}
+
+fn wait_reason(word: &str) -> Result<WaitReason, Fault> {
+    const ALL: [WaitReason; 8] = [
+        WaitReason::Disconnected,
+        WaitReason::Compiling,
+        WaitReason::Reloading,
+        WaitReason::Busy,
+        WaitReason::WaitingForBrowser,
+        WaitReason::TabGone,
+        WaitReason::OwnedElsewhere,
+        WaitReason::RetryBackoff,
+    ];
+    let known = ALL.into_iter().find(|reason| reason.as_str() == word);
+    known.ok_or(Fault::Broken("an unknown reason to wait"))
+}
+
+fn millis(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::as_millis)
+}
+
+/// Whole nanoseconds; a span beyond 292 years is written as that.
+fn nanos(span: Duration) -> i64 {
+    i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Fills the places of a statement one after the other.
+struct Bind<'s, 'c> {
+    statement: &'s mut Statement<'c>,
+    place: usize,
+}
+
+impl Bind<'_, '_> {
+    fn put(&mut self, value: impl ToSql) -> Result<(), Fault> {
+        self.place += 1;
+        Ok(self.statement.raw_bind_parameter(self.place, value)?)
+    }
+
+    fn run(self) -> Result<(), Fault> {
+        let n = self.statement.raw_execute()?;
+        if n == 1 { Ok(()) } else { Err(Fault::Broken("the row of a task is missing")) }
+    }
+}
+
+/// Takes the columns of a row one after the other.
+struct Columns<'r, 's> {
+    row: &'r rusqlite::Row<'s>,
+    place: usize,
+}
+
+impl Columns<'_, '_> {
+    fn take<T: FromSql>(&mut self) -> Result<T, Fault> {
+        self.place += 1;
+        Ok(self.row.get(self.place - 1)?)
+    }
+
+    fn count(&mut self) -> Result<u64, Fault> {
+        Ok(self.take::<i64>()?.cast_unsigned())
+    }
+
+    fn instant(&mut self) -> Result<Option<Timestamp>, Fault> {
+        Ok(self.take::<Option<i64>>()?.map(Timestamp::from_millis))
+    }
+}

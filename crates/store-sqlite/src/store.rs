@@ -1,0 +1,522 @@
+//! The store as the engine sees it.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use raincheck_core::content::{Content, Json};
+use raincheck_core::decide::Change;
+use raincheck_core::ids::{Fence, LaneId, TaskId};
+use raincheck_core::lane;
+use raincheck_core::ledger::{Command, Reply};
+use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{
+    Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Extra, Filter, Found,
+    LaneView, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits, Verdict,
+};
+use raincheck_core::task::{Outcome, Row, WaitReason};
+use raincheck_core::time::Timestamp;
+
+use crate::fault::Fault;
+use crate::files::{Files, INLINE, Stored};
+use crate::front::{Front, Shared};
+use crate::housekeeper::Chore;
+use crate::outcome;
+use crate::payload;
+use crate::readers::{Readers, blocking};
+use crate::writer::{Start, Writer};
+
+/// How many KiB may be on their way to the disk; commands wait for room before they are applied.
+const ROOM: u32 = 64 << 10;
+
+/// How often a read starts again because its task moved meanwhile.
+const MAX_READS: u32 = 100;
+
+/// Where a store lies, and what it survives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The database file; files beside it begin with its name.
+    pub path: PathBuf,
+    /// `Full` survives a power loss, `Process` any crash of the process [DUR-7]. A file survives at
+    /// least that: `None` counts as `Process`.
+    pub durability: Durability,
+}
+
+impl Options {
+    /// Makes a store that survives a power loss.
+    #[must_use]
+    pub fn full(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), durability: Durability::Full }
+    }
+
+    /// Makes a store that survives any crash of the process, and answers sooner.
+    #[must_use]
+    pub fn process(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), durability: Durability::Process }
+    }
+}
+
+/// Keeps tasks in one SQLite file. See the [crate](crate) for what it promises.
+pub struct SqliteStore {
+    options: Options,
+    shared: Arc<Shared>,
+    files: Arc<Files>,
+    readers: Arc<Readers>,
+    room: Arc<Semaphore>,
+    chores: Mutex<Option<std::sync::mpsc::Sender<Chore>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    #[cfg(test)]
+    pub(crate) faults: crate::writer::tests::Faults,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Makes a store that touches nothing until it is [opened](TaskStore::open).
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let is_synced = options.durability == Durability::Full;
+        let files = Arc::new(Files::new(&options.path, is_synced));
+        let readers = Arc::new(Readers::new(options.path.clone(), Arc::clone(&files)));
+        Self {
+            options,
+            shared: Arc::new(Shared::new()),
+            files,
+            readers,
+            room: Arc::new(Semaphore::new(ROOM as usize)),
+            chores: Mutex::new(None),
+            writer: Mutex::new(None),
+            #[cfg(test)]
+            faults: crate::writer::tests::Faults::default(),
+        }
+    }
+
+    /// Writes a content for its row: into a file, off the threads that must not block, if it is of
+    /// about more than [`INLINE`] bytes.
+    async fn store<T: Send + 'static>(
+        &self,
+        id: TaskId,
+        size: usize,
+        content: T,
+        encode: fn(&T) -> Vec<u8>,
+    ) -> Result<Stored, Error> {
+        if size <= INLINE {
+            return Ok(Stored::Inline(encode(&content)));
+        }
+        let files = Arc::clone(&self.files);
+        blocking(move || Ok(Stored::File(files.write(id, &encode(&content))?))).await
+    }
+
+    async fn store_inputs(&self, id: TaskId, inputs: &Json) -> Result<Stored, Error> {
+        let size = inputs.get().len();
+        self.store(id, size, inputs.clone(), |inputs| inputs.get().as_bytes().to_vec()).await
+    }
+
+    async fn store_outcome(&self, id: TaskId, outcome: &Outcome) -> Result<Stored, Error> {
+        let size = match outcome {
+            Outcome::Succeeded(parts) => parts.iter().map(Content::size).sum(),
+            Outcome::Failed(error) => error.details.as_ref().map_or(0, |json| json.get().len()),
+            Outcome::Cancelled => 0,
+        };
+        self.store(id, size, outcome.clone(), outcome::encode).await
+    }
+
+    /// Removes a file that no row came to name.
+    fn drop_stored(&self, unused: impl Iterator<Item = Stored>) {
+        let names: Vec<_> = unused.filter_map(|one| one.file().map(str::to_owned)).collect();
+        let chores = self.chores.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chores) = chores.as_ref().filter(|_| !names.is_empty()) {
+            // A file that stays is swept at the next opening.
+            let _ = chores.send(Chore::Remove(names));
+        }
+    }
+
+    /// Waits until there is room for so many bytes on their way to the disk.
+    async fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Error> {
+        let kib = u32::try_from(bytes >> 10).unwrap_or(ROOM).saturating_add(1).min(ROOM);
+        let room = Arc::clone(&self.room).acquire_many_owned(kib).await;
+        room.map_err(|_| Error::new("the store is closed"))
+    }
+
+    /// Adds what the tools are given: from memory while it is not committed, then from the disk.
+    async fn with_inputs(&self, leased: Vec<Leased>) -> Result<Vec<Claimed>, Error> {
+        let on_disk: Vec<u64> =
+            leased.iter().filter(|one| one.inputs.is_none()).map(|one| one.row.seq).collect();
+        let mut read = if on_disk.is_empty() {
+            Vec::new()
+        } else {
+            let read = self.readers.read(move |connection, files| {
+                let inputs = on_disk.iter().map(|seq| {
+                    payload::inputs(connection, files, *seq)?
+                        .ok_or(Fault::Broken("a leased task without inputs"))
+                });
+                inputs.collect::<Result<Vec<_>, _>>()
+            });
+            read.await?
+        }
+        .into_iter();
+        let claimed = leased.into_iter().filter_map(|Leased { row, inputs }| {
+            Some(Claimed { inputs: inputs.or_else(|| read.next())?, row })
+        });
+        Ok(claimed.collect())
+    }
+
+    fn command(&self, now: Timestamp, command: Command) -> Result<(Reply, Receipt), Error> {
+        self.shared.transact(now, |front| front.apply(now, command, &mut None))
+    }
+
+    async fn find_once(&self, scope: &Scope, id: TaskId) -> Result<Option<Found>, Error> {
+        let (row, receipt) = self.shared.read(|front| {
+            let row = front.ledger.find(scope, id).cloned();
+            let upto = row.as_ref().map_or(0, |_| front.touched(id));
+            (row, front.receipt(upto))
+        })?;
+        let Some(row) = row else { return Ok(Some(Found::Absent)) };
+        receipt.committed().await?;
+        if row.state == State::Expired {
+            return Ok(Some(Found::Tombstone(row)));
+        }
+        let seq = row.seq;
+        let payload = self.readers.read(move |connection, files| {
+            match payload::payload(connection, files, seq) {
+                // A large content may go between the look at its row and the look at its file.
+                Err(Fault::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+                read => read,
+            }
+        });
+        // The payload may be newer than the row that was seen; then both are read again.
+        let payload = payload
+            .await?
+            .filter(|payload| payload.events.last().is_some_and(|event| event.seq == row.n_events));
+        Ok(payload.map(|payload| Found::Task(row, Arc::new(payload))))
+    }
+}
+
+/// A leased task, with its inputs while they are in memory.
+struct Leased {
+    row: Row,
+    inputs: Option<Json>,
+}
+
+fn lease(front: &mut Front, now: Timestamp, claim: Option<Claim>) -> Vec<Leased> {
+    let Some(claim) = claim else { return Vec::new() };
+    let Reply::Rows(rows) = front.apply(now, Command::Claim(claim), &mut None) else {
+        return Vec::new();
+    };
+    rows.into_iter().map(|row| Leased { inputs: front.take_inputs(row.id()), row }).collect()
+}
+
+/// One event, and the bytes of the outcome it brings.
+struct Prepared {
+    post: Post,
+    outcome: Option<Stored>,
+}
+
+fn post(front: &mut Front, now: Timestamp, prepared: &mut Prepared) -> Option<Verdict> {
+    let mut post = prepared.post.clone();
+    if let Some(extra) = post.extra.take() {
+        let row = front.ledger.get(post.id);
+        if row.is_some_and(|row| post.fence.is_none_or(|fence| fence == row.fence)) {
+            front.keep_extra(post.id, *extra);
+        }
+    }
+    match front.apply(now, Command::Post(vec![post]), &mut prepared.outcome) {
+        Reply::Verdicts(verdicts) => verdicts.into_iter().next(),
+        Reply::Done
+        | Reply::Submitted(_)
+        | Reply::Rows(_)
+        | Reply::Directives(_)
+        | Reply::Moved(_)
+        | Reply::Forgotten(_) => None,
+    }
+}
+
+fn size_of(extra: Option<&Extra>) -> usize {
+    extra.and_then(|extra| extra.partial.as_ref()).map_or(0, |partial| partial.get().len())
+}
+
+#[async_trait]
+impl TaskStore for SqliteStore {
+    fn traits(&self) -> Traits {
+        Traits {
+            durability: match self.options.durability {
+                Durability::Full => Durability::Full,
+                Durability::Process | Durability::None => Durability::Process,
+            },
+            shared: false,
+            own_clock: false,
+            exact_caps: true,
+            exact_fifo: true,
+            full_retention: true,
+        }
+    }
+
+    async fn open(
+        &self,
+        now: Timestamp,
+        lanes: Vec<(LaneId, lane::Config)>,
+        adopt: Duration,
+        sink: Arc<dyn ChangeSink>,
+    ) -> Result<Vec<Claimed>, Error> {
+        self.shared.begin_opening()?;
+        let start = Start {
+            path: self.options.path.clone(),
+            durability: self.options.durability,
+            shared: Arc::clone(&self.shared),
+            files: Arc::clone(&self.files),
+            sink,
+            now,
+            lanes,
+            adopt,
+            #[cfg(test)]
+            faults: self.faults.clone(),
+        };
+        let (sender, opened) = oneshot::channel();
+        let shared = Arc::clone(&self.shared);
+        let thread = thread::Builder::new().name("raincheck-store".to_owned()).spawn(move || {
+            match Writer::open(start) {
+                Ok((writer, survivors)) => {
+                    // Who no longer waits for the opening finds the store open.
+                    let _ = sender.send(Ok((survivors, writer.housekeeper().chores())));
+                    writer.run();
+                }
+                Err(error) => {
+                    shared.end_opening();
+                    let _ = sender.send(Err(error));
+                }
+            }
+        });
+        match thread {
+            Ok(thread) => {
+                *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+            }
+            Err(error) => {
+                self.shared.end_opening();
+                return Err(Fault::from(error).into());
+            }
+        }
+        let opened = opened.await.map_err(|_| Error::new("the store's thread ended"))?;
+        let (survivors, chores) = opened?;
+        *self.chores.lock().unwrap_or_else(PoisonError::into_inner) = chores;
+        Ok(survivors)
+    }
+
+    async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
+        self.command(Timestamp::MIN, Command::SetLane(lane, config)).map(|_| ())
+    }
+
+    async fn submit(
+        &self,
+        now: Timestamp,
+        batch: Vec<Submit>,
+        then: Option<Claim>,
+    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+        let mut all_inputs = Vec::with_capacity(batch.len());
+        let mut tasks = Vec::with_capacity(batch.len());
+        let mut size = 0;
+        let may_lag = batch.iter().all(|one| one.is_inline && one.task.key.is_none());
+        for Submit { task, inputs, waiting, is_inline: _ } in batch {
+            let stored = self.store_inputs(task.id, &inputs).await?;
+            size += stored.size();
+            all_inputs.push((inputs, stored));
+            tasks.push((task, waiting));
+        }
+        let room = self.room(size).await?;
+        let ((submitted, leased, unused), receipt) = self.shared.transact(now, |front| {
+            let reply = front.apply(now, Command::Submit(tasks), &mut None);
+            let Reply::Submitted(submitted) = reply else { return Default::default() };
+            let mut unused = Vec::new();
+            for (one, (inputs, stored)) in submitted.iter().zip(all_inputs) {
+                match one {
+                    Submitted::Inserted { row, .. } => front.give(row, inputs, stored),
+                    Submitted::Existing(_)
+                    | Submitted::Conflict(_)
+                    | Submitted::Full { .. }
+                    | Submitted::NoLane => unused.push(stored),
+                }
+            }
+            front.occupy(room);
+            (submitted, lease(front, now, then), unused)
+        })?;
+        self.drop_stored(unused.into_iter());
+        let is_own = |leased: &Leased| {
+            submitted.iter().any(
+                |one| matches!(one, Submitted::Inserted { row, .. } if row.id() == leased.row.id()),
+            )
+        };
+        // The commit of calls that are answered inline may lag behind their start [DUR-6].
+        let receipt = if may_lag && leased.iter().all(is_own) { Receipt::Ready } else { receipt };
+        let claimed = self.with_inputs(leased).await?;
+        Ok(Posted { value: (submitted, claimed), receipt })
+    }
+
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error> {
+        let (leased, receipt) =
+            self.shared.transact(now, |front| lease(front, now, Some(claim)))?;
+        Ok(Posted { value: self.with_inputs(leased).await?, receipt })
+    }
+
+    async fn post(
+        &self,
+        now: Timestamp,
+        batch: Vec<Post>,
+        then: Option<Claim>,
+    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
+        let mut all = Vec::with_capacity(batch.len());
+        let mut size = 0;
+        for post in batch {
+            let outcome = match &post.change {
+                Change::Finish(outcome) => Some(self.store_outcome(post.id, outcome).await?),
+                Change::Hold(_)
+                | Change::Resume
+                | Change::Lease { .. }
+                | Change::Accept
+                | Change::Start
+                | Change::Undeliver
+                | Change::AskInput
+                | Change::GiveInput
+                | Change::RequestCancel { .. }
+                | Change::CommitCancel
+                | Change::Due(_) => None,
+            };
+            size += outcome.as_ref().map_or(0, Stored::size) + size_of(post.extra.as_deref());
+            all.push(Prepared { post, outcome });
+        }
+        let room = self.room(size).await?;
+        let ((verdicts, leased), receipt) = self.shared.transact(now, |front| {
+            let verdicts: Vec<_> =
+                all.iter_mut().filter_map(|prepared| post(front, now, prepared)).collect();
+            let leased = lease(front, now, then);
+            front.occupy(room);
+            (verdicts, leased)
+        })?;
+        self.drop_stored(all.into_iter().filter_map(|prepared| prepared.outcome));
+        let claimed = self.with_inputs(leased).await?;
+        Ok(Posted { value: (verdicts, claimed), receipt })
+    }
+
+    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
+        let (reply, _) = self.shared.transact(now, |front| {
+            for beat in &beats {
+                if front.ledger.get(beat.id).is_some_and(|row| row.fence == beat.fence) {
+                    let extra = Extra {
+                        progress: beat.progress.clone(),
+                        partial: beat.partial.clone(),
+                        ..Extra::default()
+                    };
+                    front.keep_extra(beat.id, extra);
+                }
+            }
+            front.apply(now, Command::Heartbeat(beats), &mut None)
+        })?;
+        Ok(match reply {
+            Reply::Directives(directives) => directives,
+            Reply::Done
+            | Reply::Submitted(_)
+            | Reply::Rows(_)
+            | Reply::Verdicts(_)
+            | Reply::Moved(_)
+            | Reply::Forgotten(_) => Vec::new(),
+        })
+    }
+
+    async fn release(
+        &self,
+        now: Timestamp,
+        slots: Vec<(TaskId, Fence)>,
+    ) -> Result<Posted<()>, Error> {
+        let (_, receipt) = self.command(now, Command::Release(slots))?;
+        Ok(Posted { value: (), receipt })
+    }
+
+    async fn hold(
+        &self,
+        now: Timestamp,
+        lane: LaneId,
+        hold: Option<WaitReason>,
+    ) -> Result<Posted<u32>, Error> {
+        let (reply, receipt) = self.command(now, Command::Hold(lane, hold))?;
+        Ok(Posted { value: if let Reply::Moved(n) = reply { n } else { 0 }, receipt })
+    }
+
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
+        let (value, receipt) = self.shared.transact(now, |front| {
+            front.apply(now, Command::Fire { limit }, &mut None);
+            front.ledger.next_deadline()
+        })?;
+        Ok(Posted { value, receipt })
+    }
+
+    async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
+        for _ in 0..MAX_READS {
+            if let Some(found) = self.find_once(scope, id).await? {
+                return Ok(found);
+            }
+        }
+        Err(Fault::Broken("a task whose history or contents do not fit its row").into())
+    }
+
+    async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
+        self.shared.read(|front| front.ledger.position(id))
+    }
+
+    async fn list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page<Row>, Error> {
+        let (page, receipt) = self.shared.read(|front| {
+            let page = front.ledger.list(scope, filter, before, limit);
+            let upto = page.items.iter().map(|row| front.touched(row.id())).max().unwrap_or(0);
+            (page, front.receipt(upto))
+        })?;
+        receipt.committed().await?;
+        Ok(page)
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
+        let (lanes, receipt) =
+            self.shared.read(|front| (front.ledger.lanes(), front.receipt(front.head())))?;
+        receipt.committed().await?;
+        Ok(lanes)
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
+        let (reply, receipt) = self.command(now, Command::Sweep { limit })?;
+        receipt.committed().await?;
+        Ok(if let Reply::Forgotten(ids) = reply { ids } else { Vec::new() })
+    }
+
+    fn barrier(&self) -> Receipt {
+        self.shared.barrier()
+    }
+}
+
+impl Drop for SqliteStore {
+    /// Waits until what was handed over is written.
+    fn drop(&mut self) {
+        self.shared.close();
+        // The housekeeper goes on as long as somebody may give it chores.
+        *self.chores.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The sink may hold the last engine, and so this store: then it ends on its own thread.
+        if let Some(writer) = writer.filter(|one| one.thread().id() != thread::current().id())
+            && writer.join().is_err()
+        {
+            tracing::error!("the writer of the store panicked");
+        }
+    }
+}

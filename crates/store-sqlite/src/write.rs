@@ -1,0 +1,211 @@
+//! One batch as one transaction.
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use raincheck_core::slot::Slot;
+use raincheck_core::task::{Artifact, Attempt, TaskEvent};
+
+use crate::batch::{Batch, Results};
+use crate::fault::Fault;
+use crate::files::Stored;
+use crate::outcome::error_text;
+use crate::payload::{cause_word, metrics_text};
+use crate::rows::{self, Statements};
+
+/// Attempts that stay listed; older ones of a task that is retried for ever are dropped.
+const MAX_ATTEMPTS: u32 = 100;
+
+const INPUTS: &str = "INSERT INTO inputs (seq, body, file) VALUES (?, ?, ?)";
+const RESULTS: &str = "INSERT INTO results \
+    (seq, outcome, outcome_file, late, late_file, progress, partial) VALUES (?, ?, ?, ?, ?, ?, ?) \
+    ON CONFLICT (seq) DO UPDATE SET \
+    outcome = coalesce(excluded.outcome, outcome), \
+    outcome_file = coalesce(excluded.outcome_file, outcome_file), \
+    late = coalesce(late, excluded.late), late_file = coalesce(late_file, excluded.late_file), \
+    progress = coalesce(excluded.progress, progress), \
+    partial = coalesce(excluded.partial, partial)";
+const EVENT: &str = "INSERT INTO task_events \
+    (seq, n, at, attempt, fence, from_state, to_state, cause, note) \
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const ATTEMPT: &str = "INSERT INTO attempts \
+    (seq, fence, attempt, worker, started_at, ended_at, ended, error, metrics) \
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const OLD_ATTEMPTS: &str = "DELETE FROM attempts WHERE seq = ? AND attempt <= ?";
+const ARTIFACT: &str = "INSERT INTO artifacts (seq, n, id, name, kind, size, sha256, path) \
+    VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM artifacts WHERE seq = ?1), \
+    ?2, ?3, ?4, ?5, ?6, ?7)";
+const TAKE: &str = "INSERT OR REPLACE INTO slots (task, lane, fence, worker, lease) \
+    VALUES (?, ?, ?, ?, ?)";
+const FREE: &str = "DELETE FROM slots WHERE task = ?";
+const FILES: [&str; 2] = [
+    "SELECT file, NULL FROM inputs WHERE seq = ?",
+    "SELECT outcome_file, late_file FROM results WHERE seq = ?",
+];
+const EXPIRE: [&str; 5] = [
+    "DELETE FROM inputs WHERE seq = ?",
+    "DELETE FROM results WHERE seq = ?",
+    "DELETE FROM task_events WHERE seq = ?",
+    "DELETE FROM attempts WHERE seq = ?",
+    "DELETE FROM artifacts WHERE seq = ?",
+];
+pub(crate) const FORGET: &str =
+    "DELETE FROM tasks WHERE state = 'expired' AND id = ? RETURNING seq";
+const NEXT_SEQ: &str = "UPDATE store SET next_seq = max(next_seq, ?) WHERE one = 1";
+
+/// Writes a batch, and returns the files whose rows are gone with it.
+pub(crate) fn commit(
+    connection: &mut Connection,
+    statements: &Statements,
+    batch: &Batch,
+) -> Result<Vec<String>, Fault> {
+    let writing = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let files = write(&writing, statements, batch)?;
+    writing.commit()?;
+    Ok(files)
+}
+
+fn write(
+    writing: &Transaction<'_>,
+    statements: &Statements,
+    batch: &Batch,
+) -> Result<Vec<String>, Fault> {
+    for standing in batch.rows.values() {
+        if standing.is_new {
+            rows::insert(&mut *writing.prepare_cached(&statements.insert)?, &standing.row)?;
+        } else {
+            rows::update(&mut *writing.prepare_cached(&statements.update)?, &standing.row)?;
+        }
+    }
+    for (seq, stored) in &batch.inputs {
+        let mut insert = writing.prepare_cached(INPUTS)?;
+        insert.execute(params![seq.cast_signed(), stored.body(), stored.file()])?;
+    }
+    for (seq, results) in &batch.results {
+        write_results(writing, *seq, results)?;
+    }
+    for (seq, event) in &batch.events {
+        write_event(writing, *seq, event)?;
+    }
+    for (seq, attempt) in &batch.attempts {
+        write_attempt(writing, *seq, attempt)?;
+    }
+    for (seq, artifact) in &batch.artifacts {
+        write_artifact(writing, *seq, artifact)?;
+    }
+    for (task, slot) in &batch.slots {
+        let task = task.bits().to_be_bytes();
+        match slot {
+            Some(slot) => take(writing, task, slot)?,
+            None => {
+                writing.prepare_cached(FREE)?.execute([task])?;
+            }
+        }
+    }
+    forget(writing, batch)
+}
+
+fn write_results(writing: &Transaction<'_>, seq: u64, results: &Results) -> Result<(), Fault> {
+    let progress = match &results.progress {
+        Some(progress) => Some(
+            serde_json::to_string(progress)
+                .map_err(|_| Fault::Broken("a progress that cannot be written"))?,
+        ),
+        None => None,
+    };
+    writing.prepare_cached(RESULTS)?.execute(params![
+        seq.cast_signed(),
+        results.outcome.as_ref().and_then(Stored::body),
+        results.outcome.as_ref().and_then(Stored::file),
+        results.late.as_ref().and_then(Stored::body),
+        results.late.as_ref().and_then(Stored::file),
+        progress,
+        results.partial.as_ref().map(|partial| partial.get()),
+    ])?;
+    Ok(())
+}
+
+fn write_event(writing: &Transaction<'_>, seq: u64, event: &TaskEvent) -> Result<(), Fault> {
+    writing.prepare_cached(EVENT)?.execute(params![
+        seq.cast_signed(),
+        event.seq,
+        event.at.as_millis(),
+        event.attempt,
+        event.fence.raw().cast_signed(),
+        event.from.map(|state| state.as_str()),
+        event.to.as_str(),
+        cause_word(event.cause),
+        event.note.as_deref(),
+    ])?;
+    Ok(())
+}
+
+fn write_attempt(writing: &Transaction<'_>, seq: u64, attempt: &Attempt) -> Result<(), Fault> {
+    writing.prepare_cached(ATTEMPT)?.execute(params![
+        seq.cast_signed(),
+        attempt.fence.raw().cast_signed(),
+        attempt.attempt,
+        attempt.worker_id.as_ref().map(|worker| worker.as_str()),
+        attempt.started_at.map(|at| at.as_millis()),
+        attempt.ended_at.as_millis(),
+        attempt.ended,
+        attempt.error.as_ref().map(error_text),
+        attempt.metrics.map(metrics_text),
+    ])?;
+    if let Some(last) = attempt.attempt.checked_sub(MAX_ATTEMPTS).filter(|last| *last > 0) {
+        writing.prepare_cached(OLD_ATTEMPTS)?.execute(params![seq.cast_signed(), last])?;
+    }
+    Ok(())
+}
+
+fn write_artifact(writing: &Transaction<'_>, seq: u64, artifact: &Artifact) -> Result<(), Fault> {
+    writing.prepare_cached(ARTIFACT)?.execute(params![
+        seq.cast_signed(),
+        artifact.id.as_str(),
+        &*artifact.name,
+        &*artifact.kind,
+        artifact.size.cast_signed(),
+        &*artifact.sha256,
+        &*artifact.path,
+    ])?;
+    Ok(())
+}
+
+fn take(writing: &Transaction<'_>, task: [u8; 16], slot: &Slot) -> Result<(), Fault> {
+    writing.prepare_cached(TAKE)?.execute(params![
+        task,
+        slot.lane.as_str(),
+        slot.fence.raw().cast_signed(),
+        slot.worker.as_str(),
+        slot.lease.as_millis(),
+    ])?;
+    Ok(())
+}
+
+/// Drops what nobody may read any more, after all that was written before it went.
+fn forget(writing: &Transaction<'_>, batch: &Batch) -> Result<Vec<String>, Fault> {
+    let mut files = Vec::new();
+    for seq in &batch.expired {
+        let seq = seq.cast_signed();
+        for sql in FILES {
+            let mut named = writing.prepare_cached(sql)?;
+            let names = named.query_row([seq], |row| {
+                Ok([row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?])
+            });
+            files.extend(names.optional()?.into_iter().flatten().flatten());
+        }
+        for sql in EXPIRE {
+            writing.prepare_cached(sql)?.execute([seq])?;
+        }
+    }
+    for id in &batch.forgotten {
+        let mut forget = writing.prepare_cached(FORGET)?;
+        let gone = forget.query_row([id.bits().to_be_bytes()], |row| row.get::<_, i64>(0));
+        if let Some(seq) = gone.optional()? {
+            writing.prepare_cached(NEXT_SEQ)?.execute([seq + 1])?;
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests;

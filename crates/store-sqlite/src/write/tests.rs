@@ -1,0 +1,66 @@
+use super::*;
+use crate::payload;
+
+/// How SQLite finds the rows of each statement that a task's life needs.
+fn plans() -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tasks.db");
+    let mut connection = Connection::open(&path).expect("a file");
+    crate::schema::migrate(&mut connection, &path).expect("the tables");
+    let rows = Statements::new();
+    let statements = [
+        rows.select.as_str(),
+        &rows.update,
+        RESULTS,
+        OLD_ATTEMPTS,
+        ARTIFACT,
+        FREE,
+        FORGET,
+        FILES[0],
+        FILES[1],
+        EXPIRE[2],
+        EXPIRE[3],
+        EXPIRE[4],
+        payload::INPUTS,
+        payload::RESULTS,
+        payload::EVENTS,
+        payload::ATTEMPTS,
+        payload::ARTIFACTS,
+    ];
+    let plan_of = |sql: &str| {
+        let words: Vec<_> = sql.split_whitespace().filter(|word| *word != "\\").collect();
+        let short: String = words.join(" ").chars().take(44).collect();
+        let mut explain =
+            connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
+        let steps: Vec<String> = explain
+            .raw_query()
+            .mapped(|row| row.get(3))
+            .collect::<Result<_, _>>()
+            .expect("its plan");
+        format!("{short:<44} | {}\n", steps.join("; "))
+    };
+    statements.into_iter().map(plan_of).collect()
+}
+
+#[test]
+fn every_statement_finds_its_rows_by_key() {
+    expect_test::expect![[r#"
+        SELECT id, scope, tool, lane, priority, key, | SCAN tasks
+        UPDATE tasks SET state = ?, waiting = ?, rea | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
+        INSERT INTO results (seq, outcome, outcome_f | 
+        DELETE FROM attempts WHERE seq = ? AND attem | SEARCH attempts USING PRIMARY KEY (seq=?)
+        INSERT INTO artifacts (seq, n, id, name, kin | SCALAR SUBQUERY 1; SEARCH artifacts USING PRIMARY KEY (seq=?)
+        DELETE FROM slots WHERE task = ?             | SEARCH slots USING PRIMARY KEY (task=?)
+        DELETE FROM tasks WHERE state = 'expired' AN | SEARCH tasks USING COVERING INDEX tombstones (id=?)
+        SELECT file, NULL FROM inputs WHERE seq = ?  | SEARCH inputs USING INTEGER PRIMARY KEY (rowid=?)
+        SELECT outcome_file, late_file FROM results  | SEARCH results USING INTEGER PRIMARY KEY (rowid=?)
+        DELETE FROM task_events WHERE seq = ?        | SEARCH task_events USING PRIMARY KEY (seq=?)
+        DELETE FROM attempts WHERE seq = ?           | SEARCH attempts USING PRIMARY KEY (seq=?)
+        DELETE FROM artifacts WHERE seq = ?          | SEARCH artifacts USING PRIMARY KEY (seq=?)
+        SELECT body, file FROM inputs WHERE seq = ?  | SEARCH inputs USING INTEGER PRIMARY KEY (rowid=?)
+        SELECT outcome, outcome_file, late, late_fil | SEARCH results USING INTEGER PRIMARY KEY (rowid=?)
+        SELECT n, at, attempt, fence, from_state, to | SEARCH task_events USING PRIMARY KEY (seq=?)
+        SELECT attempt, fence, worker, started_at, e | SEARCH attempts USING PRIMARY KEY (seq=?)
+        SELECT id, name, kind, size, sha256, path FR | SEARCH artifacts USING PRIMARY KEY (seq=?)
+    "#]].assert_eq(&plans());
+}

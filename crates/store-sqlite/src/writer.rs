@@ -1,0 +1,221 @@
+//! The one thread that writes: it takes whatever commands have handed over since the last commit and
+//! makes one transaction of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use raincheck_core::ids::LaneId;
+use raincheck_core::lane;
+use raincheck_core::ledger::{Command, Ledger, Reply};
+use raincheck_core::store::{Claimed, Durability, Error};
+use raincheck_core::task::Row;
+use raincheck_core::time::Timestamp;
+
+use crate::batch::Batch;
+use crate::database;
+use crate::fault::Fault;
+use crate::files::Files;
+use crate::front::{Job, Shared, Sink};
+use crate::housekeeper::{self, Chore, Housekeeper, LogSize};
+use crate::owner::Lock;
+use crate::payload;
+use crate::rows::Statements;
+use crate::write;
+
+/// What a writer needs to begin.
+pub(crate) struct Start {
+    pub(crate) path: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) files: Arc<Files>,
+    pub(crate) sink: Sink,
+    pub(crate) now: Timestamp,
+    pub(crate) lanes: Vec<(LaneId, lane::Config)>,
+    /// How long attempts that outlived a restart may be silent.
+    pub(crate) adopt: Duration,
+    /// Decides, in tests, whether a commit fails.
+    #[cfg(test)]
+    pub(crate) faults: tests::Faults,
+}
+
+/// The open store, on its thread.
+pub(crate) struct Writer {
+    start: Start,
+    connection: Connection,
+    statements: Statements,
+    housekeeper: Housekeeper,
+    /// Held as long as the file is written.
+    _lock: Lock,
+}
+
+impl Writer {
+    /// Takes the store over, and returns the attempts that may still run.
+    pub(crate) fn open(start: Start) -> Result<(Self, Vec<Claimed>), Error> {
+        if let Some(folder) = start.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(Fault::from)?;
+        }
+        let mut lock = Lock::take(&start.path, start.now)?;
+        let mut connection = database::open(&start.path, start.durability, start.now)?;
+        let statements = Statements::new();
+        let taken = take_over(&start, &mut connection, &statements, Vec::new(), start.adopt);
+        let (ledger, epoch, rows) = match taken {
+            Ok(taken) => taken,
+            Err(fault) if fault.is_damage() => {
+                drop(connection);
+                return Err(database::keep_aside(&start.path, start.now));
+            }
+            Err(fault) => return Err(fault.into()),
+        };
+        lock.set_instance(epoch)?;
+        start.files.begin_epoch(epoch);
+        database::sweep(&connection, &start.files)?;
+        let survivors = with_inputs(&connection, &start.files, rows)?;
+        let files = Arc::clone(&start.files);
+        let housekeeper = Housekeeper::start(&start.path, start.durability, files)?;
+        start.shared.begin_life(ledger);
+        Ok((Self { start, connection, statements, housekeeper, _lock: lock }, survivors))
+    }
+
+    pub(crate) const fn housekeeper(&self) -> &Housekeeper {
+        &self.housekeeper
+    }
+
+    /// Writes until the store is closed.
+    pub(crate) fn run(mut self) {
+        let _ending = Ending(Arc::clone(&self.start.shared));
+        loop {
+            match self.start.shared.next_job() {
+                Job::Commit(batch) => self.commit(&batch),
+                Job::Recover(now) => self.recover(now),
+                Job::Stop => break,
+            }
+        }
+        if let Err(error) = housekeeper::write_back_all(&self.connection) {
+            tracing::warn!(%error, "the log of the store was not written back at the end");
+        }
+    }
+
+    fn commit(&mut self, batch: &Batch) {
+        match self.try_commit(batch) {
+            Ok(files) => {
+                self.start.shared.committed(batch);
+                if !batch.changed.is_empty() {
+                    self.start.sink.changed(&batch.changed);
+                }
+                if !files.is_empty() {
+                    self.housekeeper.give(Chore::Remove(files));
+                }
+                self.tend_log();
+            }
+            Err(fault) => {
+                tracing::error!(error = ?fault, "a commit failed; nothing is accepted until one succeeds");
+                self.start.shared.fail(&fault.into());
+            }
+        }
+    }
+
+    fn try_commit(&mut self, batch: &Batch) -> Result<Vec<String>, Fault> {
+        #[cfg(test)]
+        self.start.faults.pass()?;
+        write::commit(&mut self.connection, &self.statements, batch)
+    }
+
+    fn tend_log(&self) {
+        match housekeeper::log_size(&self.start.path) {
+            LogSize::Small => {}
+            LogSize::Large => self.housekeeper.give(Chore::WriteBack),
+            LogSize::TooLarge => {
+                if let Err(error) = housekeeper::write_back(&self.connection) {
+                    tracing::warn!(%error, "the log of the store grows and cannot be written back");
+                }
+            }
+        }
+    }
+
+    /// Reads the ledger back after a failed commit: what was not committed never was.
+    fn recover(&mut self, now: Timestamp) {
+        let lanes = self.start.shared.lanes();
+        #[cfg(test)]
+        if self.start.faults.pass().is_err() {
+            return;
+        }
+        let connection = &mut self.connection;
+        let adopt = self.start.adopt;
+        let mut again = |lanes| -> Result<_, Fault> {
+            let (mut ledger, epoch) = database::take_over(connection, &self.statements, lanes)?;
+            ledger.run(now, Command::Adopt(adopt));
+            Ok((ledger, epoch))
+        };
+        match again(lanes) {
+            Ok((ledger, epoch)) => {
+                tracing::warn!(epoch, "the store is back after a failed commit");
+                let live: Vec<Row> = ledger
+                    .snapshot()
+                    .rows
+                    .into_iter()
+                    .filter(|row| !row.state.is_terminal())
+                    .collect();
+                self.start.files.begin_epoch(epoch);
+                self.start.shared.begin_life(ledger);
+                if !live.is_empty() {
+                    self.start.sink.changed(&live);
+                }
+            }
+            Err(fault) => {
+                tracing::error!(error = ?fault, "the store is still not usable");
+                self.start.shared.fail(&fault.into());
+            }
+        }
+    }
+}
+
+/// Lets nobody wait for a writer that is gone, even if a sink panicked on its thread.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+fn take_over(
+    start: &Start,
+    connection: &mut Connection,
+    statements: &Statements,
+    known: Vec<database::Lane>,
+    adopt: Duration,
+) -> Result<(Ledger, u32, Vec<Row>), Fault> {
+    let (mut ledger, epoch) = database::take_over(connection, statements, known)?;
+    for (lane, config) in &start.lanes {
+        ledger.run(start.now, Command::SetLane(lane.clone(), config.clone()));
+    }
+    let rows = match ledger.run(start.now, Command::Adopt(adopt)) {
+        Reply::Rows(rows) => rows,
+        Reply::Done
+        | Reply::Submitted(_)
+        | Reply::Verdicts(_)
+        | Reply::Directives(_)
+        | Reply::Moved(_)
+        | Reply::Forgotten(_) => Vec::new(),
+    };
+    Ok((ledger, epoch, rows))
+}
+
+fn with_inputs(
+    connection: &Connection,
+    files: &Files,
+    rows: Vec<Row>,
+) -> Result<Vec<Claimed>, Fault> {
+    let claimed = rows.into_iter().map(|row| {
+        let inputs = payload::inputs(connection, files, row.seq)?
+            .ok_or(Fault::Broken("a leased task without inputs"))?;
+        Ok(Claimed { row, inputs })
+    });
+    claimed.collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

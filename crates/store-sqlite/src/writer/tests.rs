@@ -1,0 +1,221 @@
+//! Commits that fail.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use raincheck_core::content::{Content, Json};
+use raincheck_core::decide::Change;
+use raincheck_core::ids::TaskId;
+use raincheck_core::lifecycle::State;
+use raincheck_core::retry::Policy;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{
+    ChangeSink, Claim, Found, Post, Submit, Submitted, TaskStore as _, Verdict,
+};
+use raincheck_core::task::{Limits, Outcome, Resources, Task};
+
+use super::*;
+use crate::{Options, SqliteStore};
+
+/// Lets commits fail: none until told, then one or more after a few good ones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults {
+    good: Arc<AtomicU32>,
+    bad: Arc<AtomicU32>,
+}
+
+impl Faults {
+    pub(crate) fn pass(&self) -> Result<(), Fault> {
+        let take = |left: &AtomicU32| {
+            left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok()
+        };
+        if !take(&self.good) && take(&self.bad) {
+            return Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into());
+        }
+        Ok(())
+    }
+
+    fn fail(&self, after: u32, n: u32) {
+        self.good.store(after, Ordering::Release);
+        self.bad.store(n, Ordering::Release);
+    }
+}
+
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+/// Remembers what it was told.
+#[derive(Default)]
+struct Witness(Mutex<Vec<Row>>);
+
+impl Witness {
+    fn saw(&self, id: TaskId) -> bool {
+        self.0.lock().expect("no panic before").iter().any(|row| row.id() == id)
+    }
+}
+
+impl ChangeSink for Witness {
+    fn changed(&self, rows: &[Row]) {
+        self.0.lock().expect("no panic before").extend_from_slice(rows);
+    }
+}
+
+async fn open(folder: &std::path::Path) -> (SqliteStore, Arc<Witness>) {
+    let store = SqliteStore::new(Options::full(folder.join("tasks.db")));
+    let sink = Arc::new(Witness::default());
+    let lanes = vec![("lane".into(), lane::Config::new(9, 99))];
+    let told = Arc::clone(&sink);
+    store.open(NOW, lanes, Duration::from_secs(10), told).await.expect("it opens");
+    (store, sink)
+}
+
+fn id(n: u64) -> TaskId {
+    TaskId::from_parts(n, [1; 10])
+}
+
+fn one(n: u64) -> Submit {
+    let task = Task {
+        id: id(n),
+        scope: Scope::local(),
+        tool: "tool".into(),
+        lane: "lane".into(),
+        priority: 0,
+        tags: Vec::new(),
+        key: None,
+        inputs_hash: 0,
+        limits: Limits::default(),
+        resources: Resources::default(),
+        supports_cancel: true,
+        is_idempotent: false,
+        retry: Policy::default(),
+        submitted_at: NOW,
+    };
+    Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false }
+}
+
+/// Submits, and tells whether it was acknowledged.
+async fn submit(store: &SqliteStore, n: u64) -> Result<(), Error> {
+    let posted = store.submit(NOW, vec![one(n)], None).await?;
+    posted.receipt.committed().await?;
+    assert!(matches!(posted.value.0.as_slice(), [Submitted::Inserted { .. }]), "task {n}");
+    Ok(())
+}
+
+async fn lease(store: &SqliteStore) -> Result<Claimed, Error> {
+    let posted = store.claim(NOW, Claim { lanes: vec!["lane".into()], n: 1 }).await?;
+    posted.receipt.committed().await?;
+    Ok(posted.value.into_iter().next().expect("work"))
+}
+
+async fn finish(store: &SqliteStore, claimed: &Claimed) -> Result<Verdict, Error> {
+    let done = Change::Finish(Outcome::Succeeded(vec![Content::Text("done".into())]));
+    let post = Post::attempt(claimed.row.id(), claimed.row.fence, done);
+    let posted = store.post(NOW, vec![post], None).await?;
+    posted.receipt.committed().await?;
+    Ok(posted.value.0.into_iter().next().expect("a verdict"))
+}
+
+/// Asks until the store is back.
+async fn recover(store: &SqliteStore) {
+    while store.set_lane("other".into(), lane::Config::new(1, 1)).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn state(store: &SqliteStore, n: u64) -> Option<State> {
+    match store.find(&Scope::local(), id(n)).await.expect("a find") {
+        Found::Task(row, _) | Found::Tombstone(row) => Some(row.state),
+        Found::Absent => None,
+    }
+}
+
+#[tokio::test]
+async fn a_failed_commit_is_told_and_what_was_in_it_never_was() {
+    // [DUR-1, DUR-5]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, sink) = open(folder.path()).await;
+    submit(&store, 1).await.expect("a good disk");
+    let running = lease(&store).await.expect("a good disk");
+    store.faults.fail(0, 1);
+    let error = submit(&store, 2).await.expect_err("a full disk");
+    assert_eq!(error.to_string(), "the disk is full");
+    assert!(submit(&store, 3).await.is_err(), "nothing is accepted meanwhile");
+    recover(&store).await;
+    assert_eq!(state(&store, 2).await, None);
+    assert!(!sink.saw(id(2)), "it was told to somebody");
+    submit(&store, 2).await.expect("it may come again");
+    let next = lease(&store).await.expect("work");
+    assert!(next.row.fence.raw() >> 32 > running.row.fence.raw() >> 32, "a new epoch [LEASE-1]");
+    let verdict = finish(&store, &running).await.expect("a good disk");
+    assert!(matches!(verdict, Verdict::Moved(_)), "a committed lease goes on: {verdict:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_stays_full_answers_and_comes_back_later() {
+    // [DUR-5]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    submit(&store, 1).await.expect("a good disk");
+    store.faults.fail(0, 20);
+    for n in 2..12 {
+        assert!(submit(&store, n).await.is_err(), "task {n}");
+        assert!(store.find(&Scope::local(), id(1)).await.is_err(), "reads are explicit, too");
+        tokio::task::yield_now().await;
+    }
+    recover(&store).await;
+    assert_eq!(state(&store, 1).await, Some(State::Queued));
+}
+
+#[tokio::test]
+async fn whichever_commit_fails_nothing_is_acknowledged_that_is_not_there() {
+    // [DUR-1, DUR-2]
+    for k in 0..8 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, _) = open(folder.path()).await;
+        store.faults.fail(k, 1);
+        let (mut submitted, mut finished) = (Vec::new(), Vec::new());
+        for n in 1..4 {
+            if submit(&store, n).await.is_err() {
+                recover(&store).await;
+                continue;
+            }
+            submitted.push(n);
+            let Ok(claimed) = lease(&store).await else {
+                recover(&store).await;
+                continue;
+            };
+            match finish(&store, &claimed).await {
+                Ok(_) => finished.push(claimed.row.id()),
+                Err(_) => recover(&store).await,
+            }
+        }
+        drop(store);
+        let (store, _) = open(folder.path()).await;
+        for n in submitted {
+            let state = state(&store, n).await;
+            assert!(state.is_some(), "commit {k}: task {n} was acknowledged and is gone");
+            let has_ended = state == Some(State::Succeeded);
+            assert_eq!(has_ended, finished.contains(&id(n)), "commit {k}: task {n}");
+        }
+    }
+}
+
+/// Panics at the first word.
+struct Clumsy;
+
+impl ChangeSink for Clumsy {
+    fn changed(&self, _rows: &[Row]) {
+        panic!("a sink that panics, as this test wants it");
+    }
+}
+
+#[tokio::test]
+async fn a_sink_that_panics_leaves_nobody_waiting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::new(Options::full(folder.path().join("tasks.db")));
+    let lanes = vec![("lane".into(), lane::Config::new(9, 99))];
+    store.open(NOW, lanes, Duration::from_secs(10), Arc::new(Clumsy)).await.expect("it opens");
+    submit(&store, 1).await.expect("its commit came before the sink");
+    assert!(submit(&store, 2).await.is_err(), "nobody is left to write");
+    let error = store.barrier().committed().await.expect_err("closed");
+    assert_eq!(error.to_string(), "the store is closed");
+}

@@ -1,0 +1,59 @@
+//! Files that older versions wrote.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use raincheck_core::decide::Change;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::store::{Found, Post, TaskStore as _};
+use raincheck_core::task::Outcome;
+use raincheck_store_sqlite::SqliteStore;
+
+use crate::kit::*;
+
+/// What the file of version 1 was filled with, in its first epoch.
+async fn fill(store: &SqliteStore) {
+    submit(store, one(0, |task| task.key = Some("key".into()))).await;
+    submit(store, one(1, |task| task.tags = vec!["a".into()])).await;
+    submit(store, one(2, |task| task.limits.retention = Duration::from_secs(1))).await;
+    for change in [done("é"), failed(), done("gone")] {
+        let claimed = claim(store).await.expect("work");
+        post(store, attempt(&claimed, change)).await;
+    }
+    store.fire(at(2), 10).await.expect("an end").receipt.committed().await.expect("a commit");
+    submit(store, one(3, |task| task.priority = -7)).await;
+    submit(store, one(4, |_| {})).await;
+    let running = claim(store).await.expect("work");
+    post(store, Post::attempt(running.row.id(), running.row.fence, Change::Start)).await;
+}
+
+fn failed() -> Change {
+    Change::Finish(Outcome::Failed(Error::new(Kind::ToolFailed, "no")))
+}
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1.db")
+}
+
+#[tokio::test]
+async fn a_file_of_version_1_is_read_as_if_it_were_written_today() {
+    let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("one"));
+    std::fs::copy(fixture(), old.path().join("tasks.db")).expect("a copy of the file");
+    let (store, _) = open(new.path()).await;
+    fill(&store).await;
+    drop(store);
+    let (old, mut survivors) = open(old.path()).await;
+    let (new, as_new) = open(new.path()).await;
+    let running = survivors.pop().expect("one attempt may still run");
+    assert!(survivors.is_empty());
+    assert_eq!((running.row.id(), &running.row), (id(4), &as_new[0].row));
+    for n in 0..5 {
+        match (find(&old, n).await, find(&new, n).await) {
+            (Found::Task(row, payload), Found::Task(same, equal)) => {
+                assert_eq!((row, payload), (same, equal));
+            }
+            (Found::Tombstone(row), Found::Tombstone(same)) => assert_eq!((n, row), (2, same)),
+            other => panic!("task {n}: {other:?}"),
+        }
+    }
+}
