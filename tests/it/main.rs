@@ -12,6 +12,8 @@ mod model_check;
 mod model_tasks;
 
 #[cfg(target_os = "linux")]
+mod durable;
+#[cfg(target_os = "linux")]
 mod manners;
 #[cfg(target_os = "linux")]
 mod programs;

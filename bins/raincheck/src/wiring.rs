@@ -1,7 +1,7 @@
 //! The composition: which tool set, which store, which surface.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use raincheck::core::ids::LaneId;
 use raincheck::core::lane;
@@ -11,10 +11,11 @@ use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
 use raincheck::{Builder, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
-use raincheck_app::config::{Env, File, Tool};
+use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::instance::{self, Card, Instance, LaneCard};
-use raincheck_app::paths::Paths;
+use raincheck_app::paths::{Paths, create_private};
 use raincheck_app::{Failure, lifecycle, logging, terminal};
+use raincheck_store_sqlite::{Options, SqliteStore};
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +60,11 @@ fn compose(
     paths: &Paths,
 ) -> Result<Builder, Failure> {
     let dir = instance::unused(&paths.home);
-    let tasks = dir.join("tasks");
+    let store = shared.store(&file);
+    let tasks = match &store {
+        Store::Path(path) => beside(path)?,
+        Store::Memory | Store::Url(_) => dir.join("tasks"),
+    };
     let card = card(shared, &file);
     let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
     let commands = Commands::new(&tasks, tools)
@@ -70,6 +75,9 @@ fn compose(
         .scope(&shared.scope)
         .tools(commands)
         .logs(FileLogs::new(tasks));
+    if let Store::Path(path) = store {
+        server = server.store(SqliteStore::new(Options::full(path)));
+    }
     if serving.structured_content {
         server = server.structured_content();
     }
@@ -89,6 +97,14 @@ fn compose(
             .inspect_err(|failure| tracing::error!("{}; {}", failure.message, failure.next))
             .ok()
     }))
+}
+
+/// Makes the folder of a store, and names the one beside it where its tasks have their files.
+fn beside(store: &Path) -> Result<PathBuf, Failure> {
+    let store = std::path::absolute(store).map_err(|error| failed("find its store", &error))?;
+    let folder = store.parent().unwrap_or(Path::new("/")).to_owned();
+    create_private(&folder).map_err(|error| failed("make the folder of its store", &error))?;
+    Ok(folder.join("tasks"))
 }
 
 async fn serve_until_told(server: Builder, stdout: Stdout) -> Result<(), Failure> {

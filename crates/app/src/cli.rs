@@ -136,21 +136,28 @@ impl Shared {
                 "leave out --http (and RAINCHECK_HTTP), and let the MCP client start the server",
             ));
         }
+        match self.store(file) {
+            Store::Memory | Store::Path(_) => Ok(()),
+            Store::Url(url) => Err(Failure::usage(
+                format!(
+                    "the store `{}`: this version keeps tasks in memory or in a file",
+                    without_password(&url)
+                ),
+                "use --store PATH for tasks that survive the server, or --store memory",
+            )),
+        }
+    }
+
+    /// Says where tasks are kept: as the flag says, else as the file says, else in memory. A path in
+    /// the file starts at the file's folder, like every other.
+    #[must_use]
+    pub fn store(&self, file: &File) -> Store {
         let flag = self.store.as_deref().filter(|store| !store.is_empty()).map(Store::from_flag);
-        let (source, store) = match (&flag, &file.store) {
-            (Some(store), _) => ("--store", store),
-            (None, Some(store)) => ("[store]", store),
-            (None, None) => return Ok(()),
-        };
-        let asked = match store {
-            Store::Memory => return Ok(()),
-            Store::Path(path) => path.display().to_string(),
-            Store::Url(url) => without_password(url),
-        };
-        Err(Failure::usage(
-            format!("{source} `{asked}`: this version keeps tasks in memory only"),
-            "use --store memory; tasks then end with the server",
-        ))
+        let kept = file.store.clone().map(|store| match store {
+            Store::Path(path) => Store::Path(file.folder.join(path)),
+            store @ (Store::Memory | Store::Url(_)) => store,
+        });
+        flag.or(kept).unwrap_or(Store::Memory)
     }
 }
 
@@ -279,11 +286,21 @@ mod tests {
     #[test]
     fn what_is_not_built_is_refused_and_not_ignored() {
         assert!(refusal("raincheck --http 127.0.0.1:0").message.contains("--http 127.0.0.1:0"));
-        assert!(refusal("raincheck serve --store a.db").message.contains("a.db"));
         let secret = refusal("raincheck --store postgres://me:secret@host/db");
         assert!(!secret.message.contains("secret"), "{secret}");
         let memory = parse("raincheck --store memory").shared;
         let file = File::none(PathBuf::from("."));
         assert_eq!(memory.refuse_unbuilt(&file), Ok(()));
+    }
+
+    #[test]
+    fn the_flag_says_where_tasks_are_kept_then_the_file_then_memory() {
+        let none = File::none(PathBuf::from("."));
+        let kept = File { store: Some(Store::Path("a.db".into())), ..none.clone() };
+        assert_eq!(parse("raincheck serve").shared.store(&none), Store::Memory);
+        assert_eq!(parse("raincheck serve").shared.store(&kept), Store::Path("./a.db".into()));
+        let flag = parse("raincheck serve --store b.db").shared;
+        assert_eq!(flag.store(&kept), Store::Path("b.db".into()));
+        assert_eq!(parse("raincheck --store memory").shared.store(&kept), Store::Memory);
     }
 }

@@ -189,7 +189,7 @@ command = ["cargo", "missing.py"]
     #[test]
     fn a_broken_file_a_wrong_level_and_an_unbuilt_store_are_found() {
         let dir = tempfile::tempdir().expect("a folder");
-        let flags = ["--log-level", "loud", "--store", "a.db"];
+        let flags = ["--log-level", "loud", "--store", "postgres://host/db"];
         let report = examined(dir.path(), "[tools.a]\nwait = 1\n", &flags);
         assert_eq!(bad(&report), ["configuration", "flags", "log level"]);
         assert!(report.text(Palette::plain()).contains("did you mean `wait_s`"));

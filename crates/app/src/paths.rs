@@ -72,7 +72,10 @@ pub(crate) fn unusable(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Creates a folder and its parents with access for this user only; one that exists is left as it is.
-pub(crate) fn create_private(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Why the folder cannot be made.
+pub fn create_private(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -66,9 +66,9 @@ fn the_demo_shows_progress_a_failure_and_a_cancel_and_leaves_nothing() {
 // [DUR-7]
 #[test]
 fn what_is_not_built_is_refused_with_the_next_step() {
-    let folder = folder("[store]\npath = \"tasks.db\"\n");
+    let folder = folder("[store]\nurl = \"postgres://host/db\"\n");
     for arguments in [
-        &["serve", "--store", "tasks.db"][..],
+        &["serve", "--store", "postgres://host/db"][..],
         &["--http", "127.0.0.1:0"],
         &["serve", "--config", "raincheck.toml"],
     ] {

@@ -1,0 +1,80 @@
+//! Tasks in a file: what a killed server leaves, and what the next one finds.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::server::Server;
+
+/// Starts a server on the store of a folder.
+async fn serve(folder: &TempDir) -> Server {
+    let store = folder.path().join("store.db");
+    let state = folder.path().join("state");
+    Server::spawn_with(|command| {
+        command.arg("--store").arg(store).env("RAINCHECK_STATE_DIR", state);
+    })
+    .shake_hands()
+    .await
+}
+
+async fn status(server: &mut Server, task: &Value) -> Value {
+    server.data("get_task_status", json!({"task_id": task["task_id"]})).await
+}
+
+#[tokio::test]
+async fn a_killed_server_loses_no_task_and_runs_none_twice() {
+    // [DUR-1] [DUR-2] [DUR-3] [CANCEL-8] [LOG-1] [RESULT-1] [CMD-8]
+    let folder = TempDir::new().expect("a folder");
+    let open = folder.path().join("open");
+    let mut server = serve(&folder).await;
+    let mut tasks = Vec::new();
+    for n in 0..4 {
+        let inputs = json!({"open": open, "n": n});
+        let submit =
+            json!({"tool_name": "gate", "inputs": inputs, "idempotency_key": n.to_string()});
+        tasks.push(server.data("submit_task", submit).await);
+    }
+    let follow = json!({"task_id": tasks[0]["task_id"], "wait_s": 20});
+    let logs = server.data("tail_task_logs", follow).await;
+    assert_eq!(logs["lines"][0]["message"], "waiting", "{logs}");
+    server.child.kill().await.expect("killed");
+
+    let mut server = serve(&folder).await;
+    let first = status(&mut server, &tasks[0]).await;
+    assert_eq!((&first["state"], &first["attempt"]), (&json!("running"), &json!(1)), "{first}");
+    let again =
+        json!({"tool_name": "gate", "inputs": {"open": open, "n": 3}, "idempotency_key": "3"});
+    let again = server.data("submit_task", again).await;
+    assert_eq!(again["task_id"], tasks[3]["task_id"], "the key is kept [IDEM-2]: {again}");
+    std::fs::write(&open, "").expect("written");
+    for task in &tasks {
+        let ended = server.ended(task).await;
+        assert_eq!(ended["state"], "succeeded", "{ended}");
+    }
+    let ran = std::fs::read_to_string(folder.path().join("open.ran")).expect("marks");
+    let mut ran: Vec<&str> = ran.lines().collect();
+    ran.sort_unstable();
+    let mut ids: Vec<&str> = tasks.iter().filter_map(|task| task["task_id"].as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ran, ids, "each ran once");
+
+    let before = server.ended(&tasks[0]).await;
+    assert!(server.close().await.success());
+    let mut server = serve(&folder).await;
+    assert_eq!(server.ended(&tasks[0]).await["result"], before["result"]);
+    assert!(server.close().await.success());
+}
+
+#[tokio::test]
+async fn a_second_server_on_one_store_is_told_who_owns_it() {
+    // [DUR-4]
+    let folder = TempDir::new().expect("a folder");
+    let mut owner = serve(&folder).await;
+    assert_eq!(owner.data("list_tasks", json!({})).await["tasks"], json!([]));
+    let pid = owner.child.id().expect("it runs").to_string();
+    let mut second = serve(&folder).await;
+    let refused = second.data("list_tasks", json!({})).await;
+    assert_eq!(refused["error"]["code"], "storage_unavailable", "{refused}");
+    assert!(refused["error"]["message"].as_str().is_some_and(|m| m.contains(&pid)), "{refused}");
+    assert!(second.close().await.success());
+    assert!(owner.close().await.success());
+}
