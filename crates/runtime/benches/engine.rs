@@ -26,7 +26,7 @@ use raincheck_runtime::{Functions, Handle, Options, Request, Submission, start};
 const WAIT: Duration = Duration::from_secs(60);
 
 /// How many tasks one caller has under way.
-const BATCH: usize = 1000;
+const BATCH: usize = 100;
 
 fn engine(runtime: &Runtime, concurrency: u32) -> Handle {
     let mut noop = ToolSpec::new("noop", "does nothing", Json::empty_object());
@@ -61,10 +61,12 @@ fn on_a_worker(runtime: &Runtime, future: impl Future<Output = ()> + Send + 'sta
     runtime.block_on(set.join_all());
 }
 
-fn bench(criterion: &mut Criterion) {
-    let Ok(runtime) = Builder::new_multi_thread().worker_threads(2).enable_all().build() else {
-        return;
-    };
+fn runtime(workers: usize) -> Option<Runtime> {
+    Builder::new_multi_thread().worker_threads(workers).enable_all().build().ok()
+}
+
+fn one_at_a_time(criterion: &mut Criterion) {
+    let Some(runtime) = runtime(2) else { return };
     let handle = engine(&runtime, 64);
     criterion.bench_function("submit to result, one at a time", |bencher| {
         bencher.iter_custom(|n| {
@@ -77,11 +79,16 @@ fn bench(criterion: &mut Criterion) {
             begun.elapsed()
         });
     });
+}
+
+fn many_at_once(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("no-op tasks");
-    for callers in [1, 2, 8] {
+    for (workers, callers) in [(1, 1), (1, 8), (2, 2), (2, 8)] {
+        let Some(runtime) = runtime(workers) else { return };
+        let handle = engine(&runtime, 64);
         group.throughput(Throughput::Elements((callers * BATCH) as u64));
         group.sample_size(20);
-        group.bench_function(format!("{callers} callers, {BATCH} each under way"), |bencher| {
+        group.bench_function(format!("{workers} threads, {callers} callers"), |bencher| {
             bencher.iter(|| {
                 let all = (0..callers).map(|_| run_many(handle.clone(), BATCH));
                 let all: JoinSet<()> = runtime.block_on(async { all.collect() });
@@ -92,5 +99,5 @@ fn bench(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bench);
+criterion_group!(benches, one_at_a_time, many_at_once);
 criterion_main!(benches);
