@@ -186,7 +186,7 @@ pub fn config(shared: &Shared, action: ConfigAction) -> Result<(), Failure> {
             let checked = config::load(path, Overrides::default());
             let file = checked.map_err(|failure| Failure {
                 exit: crate::Exit::Failed,
-                next: "correct these lines and check again".into(),
+                next: "correct the path or these lines, and check again".into(),
                 ..failure
             })?;
             let (n_tools, n_lanes) = (file.tools.len(), file.lanes.len());

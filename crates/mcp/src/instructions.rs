@@ -2,14 +2,14 @@
 
 /// The practices, in under 2 KiB: some clients cut the rest.
 pub(crate) const TEXT: &str = "\
-Every tool call here is a task that survives disconnects and restarts.
+Every tool call here is a task: it goes on when a call is not waited for.
 
 1. Call a tool by its name. If it ends in time, the answer is its result. If not, the answer has \
 status \"running\" with a task_id and the next call to make: that is no error, the work goes on.
 2. For work that takes minutes, use submit_task instead: it returns a task_id at once. Give an \
 idempotency_key so that a repeated call finds the first task instead of doing the work twice.
 3. Keep the task_id and tell it to the user. Go on with other work meanwhile.
-4. Read later: get_task_result with wait_s (up to 60) sleeps until the task ends and returns its \
+4. Read later: get_task_result with wait_s (up to 60, less if your client would not wait as long) sleeps until the task ends and returns its \
 result or error; reading again gives the same answer. One waiting call is better than many quick \
 polls; when you do poll, wait poll_after_ms between calls.
 5. To see what a task is doing: get_task_status (progress, partial_result), tail_task_logs (pass \

@@ -6,6 +6,7 @@ use serde::Serialize;
 use raincheck_core::content::Json;
 use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::progress::Progress;
+use raincheck_core::task::Row;
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 
@@ -63,11 +64,22 @@ pub(super) fn answer(view: &View, budget: &Budget, now: Timestamp) -> Answer {
         timeout_at: row.timeout_at(),
         poll_after_ms: poll_after_ms(row, now),
         message: format!(
-            "`{}` takes longer than this call can wait; the task goes on. Keep the task_id, go on \
-             with other work, and call get_task_result with it later: wait_s {wait_s} sleeps until \
-             it ends. tail_task_logs shows its log, cancel_task ends it.",
-            row.task.tool
+            "{} Keep the task_id, go on with other work, and call get_task_result with it later: \
+             wait_s {wait_s} sleeps until it ends. tail_task_logs shows its log, cancel_task ends it.",
+            standing(row, view.position)
         ),
         next: Next { tool: "get_task_result", arguments: Arguments { task_id: id, wait_s } },
     })
+}
+
+/// Says in words where a task stands whose call did not wait for its end.
+fn standing(row: &Row, position: Option<u32>) -> String {
+    let tool = &row.task.tool;
+    match position {
+        Some(position) => format!(
+            "`{tool}` has not begun: {position} tasks run before it in lane `{}`.",
+            row.task.lane
+        ),
+        None => format!("`{tool}` takes longer than this call can wait; the task goes on."),
+    }
 }
