@@ -84,13 +84,14 @@ impl Armed {
         self.0[kind as usize] = at.unwrap_or(Timestamp::MAX);
     }
 
-    /// Returns the earliest deadline.
+    /// Returns the earliest deadline; of equal ones the first in the order of [`Kind::ALL`].
     #[must_use]
     pub fn next(&self) -> Option<(Timestamp, Kind)> {
+        // `min_by_key` keeps the first of equal elements.
         Kind::ALL
             .into_iter()
             .filter_map(|kind| self.get(kind).map(|at| (at, kind)))
-            .min_by_key(|(at, kind)| (*at, Kind::ALL.iter().position(|known| known == kind)))
+            .min_by_key(|(at, _)| *at)
     }
 }
 

@@ -16,7 +16,7 @@ use raincheck_core::ids::TaskId;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Request, Submission, View};
+use raincheck_runtime::{Accepted, Request, Submission, View};
 
 use crate::answer::{Answer, shown};
 use crate::budget::Budget;
@@ -68,7 +68,7 @@ async fn attempt(
         Submission::Answer(outcome) => return Ok(ended(None, None, &outcome)),
     };
     let id = accepted.row.id();
-    match follow(facade, id, wait, &mut caller).await {
+    match follow(facade, accepted, wait, &mut caller).await {
         Some(view) => Ok(answer(facade, &caller, &view?)),
         None => abandon(facade, spec, id, &caller).await,
     }
@@ -77,7 +77,7 @@ async fn attempt(
 /// Waits for the end of a task within the budget; `None` when the caller went away before.
 async fn follow(
     facade: &Facade,
-    id: TaskId,
+    accepted: Accepted,
     wait: Duration,
     caller: &mut Caller,
 ) -> Option<Result<View, Error>> {
@@ -86,9 +86,15 @@ async fn follow(
         closing.cancelled_owned().await;
         sleep(LAST_WAIT.min(wait)).await;
     };
+    let end = async {
+        match caller.listener {
+            Some(_) => end_of(facade, accepted.row.id(), wait, caller).await,
+            None => facade.engine().wait_accepted(accepted, wait).await,
+        }
+    };
     tokio::select! {
         biased;
-        view = end_of(facade, id, wait, caller) => Some(view),
+        view = end => Some(view),
         () = cancelled.cancelled_owned() => None,
         () = last_moment => None,
     }

@@ -45,7 +45,7 @@ async fn run_one(handle: &Handle) {
     let mut request = Request::new("noop", Json::null(), Scope::local());
     request.is_inline = true;
     let Ok(Submission::Task(accepted)) = handle.submit(request).await else { return };
-    let view = handle.wait_end(&Scope::local(), accepted.row.id(), WAIT).await;
+    let view = handle.wait_accepted(accepted, WAIT).await;
     assert!(view.is_ok_and(|view| view.row.state.is_terminal()), "a task did not end");
 }
 

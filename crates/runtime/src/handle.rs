@@ -17,6 +17,7 @@ use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 
 use crate::engine::Shared;
+use crate::waits::Watch;
 
 /// A request to run a tool.
 #[derive(Clone, Debug)]
@@ -66,7 +67,7 @@ impl Request {
 }
 
 /// A task that was accepted.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Accepted {
     /// Where it stands.
     pub row: Row,
@@ -76,10 +77,13 @@ pub struct Accepted {
     pub delay: Option<Duration>,
     /// Whether the key named a task that was there before [IDEM-1].
     pub existing: bool,
+    /// The watch of a caller that waits, begun before the task was there: it misses nothing.
+    pub(crate) watch: Option<Watch>,
 }
 
 /// What became of a request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is moved once, and nearly always the large one")]
 pub enum Submission {
     /// It is a task.
     Task(Accepted),

@@ -1,5 +1,6 @@
 //! Where identities come from [ID-1].
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use raincheck_core::ids::{ArtifactId, TaskId};
@@ -14,8 +15,8 @@ pub trait Ids: Send + Sync + 'static {
     fn artifact(&self) -> ArtifactId;
 }
 
-/// Draws every identity fresh from the operating system's generator, so that none can be guessed
-/// from another.
+/// Makes every identity of fresh bytes of the operating system's generator, so that none can be
+/// guessed from another.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsIds;
 
@@ -34,11 +35,41 @@ impl Ids for OsIds {
     }
 }
 
-#[expect(clippy::expect_used, reason = "without the system's generator no identity may be made")]
+/// Random bytes of the operating system that were not used yet: one system call is for many
+/// identities.
+struct Pool {
+    bytes: [u8; 512],
+    n_left: usize,
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; 512], n_left: 0 }) };
+}
+
+impl Pool {
+    /// Takes bytes that nobody gets again.
+    #[expect(
+        clippy::expect_used,
+        reason = "without the system's generator no identity may be made"
+    )]
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        const { assert!(N <= 512, "more than the pool holds") };
+        if self.n_left < N {
+            getrandom::fill(&mut self.bytes).expect("the system's random generator answers");
+            self.n_left = self.bytes.len();
+        }
+        let mut taken = [0; N];
+        let from = self.bytes.iter_mut().take(self.n_left).rev();
+        for (to, from) in taken.iter_mut().zip(from) {
+            *to = std::mem::take(from);
+        }
+        self.n_left -= N;
+        taken
+    }
+}
+
 fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the operating system's random generator answers");
-    bytes
+    POOL.with_borrow_mut(Pool::take)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
@@ -14,7 +14,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Post, Verdict};
 use raincheck_core::task::{Payload, Row, WaitReason};
 
-use super::{Cancelled, Handle, View};
+use super::{Accepted, Cancelled, Handle, View};
 use crate::waits::Watch;
 
 impl Handle {
@@ -71,6 +71,24 @@ impl Handle {
                 return self.view(scope, id).await;
             }
         }
+    }
+
+    /// Reads a task that was just accepted once it has ended, or as it is when the wait is over
+    /// [TIME-1]. For an [inline](super::Request::is_inline) request it looks at the store only then.
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn wait_accepted(&self, accepted: Accepted, wait: Duration) -> Result<View, Error> {
+        let Accepted { row, watch, .. } = accepted;
+        if let Some(mut watch) = watch {
+            // The watch began before the task: its end cannot have come unheard.
+            let _late = timeout(wait.min(FOREVER), watch.ended()).await;
+            return self.view(&row.task.scope, row.id()).await;
+        }
+        self.wait_end(&row.task.scope, row.id(), wait).await
     }
 
     /// Begins to watch a task. Register first, then read, then wait: nothing is missed [CALL-4].

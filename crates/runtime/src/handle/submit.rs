@@ -43,8 +43,13 @@ impl Handle {
             Route::Task(placement) => placement,
         };
         let submit = prepare(&self.shared, &tool.spec, request, *placement)?;
+        let watch = submit.is_inline.then(|| self.watch(submit.task.id));
         let shared = Arc::clone(&self.shared);
-        self.shared.detached(accept(shared, submit)).await
+        let mut submission = self.shared.detached(accept(shared, submit)).await?;
+        if let Submission::Task(accepted) = &mut submission {
+            accepted.watch = watch.filter(|_| !accepted.existing);
+        }
+        Ok(submission)
     }
 }
 
@@ -69,11 +74,18 @@ async fn accept(shared: Arc<Shared>, submit: Submit) -> Result<Submission, Error
                 position: is_in_line.then_some(position),
                 delay: delay.filter(|_| is_in_line),
                 existing: false,
+                watch: None,
             }))
         }
         Some(Submitted::Existing(row)) => {
             let position = shared.position(&row).await?;
-            Ok(Submission::Task(Accepted { row, position, delay: None, existing: true }))
+            Ok(Submission::Task(Accepted {
+                row,
+                position,
+                delay: None,
+                existing: true,
+                watch: None,
+            }))
         }
         Some(Submitted::Conflict(first)) => Err(conflict(first)),
         Some(Submitted::Full { depth, retry_after }) => {

@@ -34,6 +34,33 @@ async fn a_wait_sleeps_until_the_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_caller_that_waits_hears_the_end_of_what_it_submitted_whenever_it_comes() {
+    // [CALL-4]
+    let gate = Gate::new();
+    let tools = Functions::new().with(spec("quick"), |_, _| async { text("done") });
+    let world = World::new(gate.tool(tools, spec("gate")));
+    let inline = |tool: &str, key: Option<&str>| {
+        let key = key.map(Arc::from);
+        raincheck_runtime::Request { is_inline: true, key, ..request(tool) }
+    };
+
+    let before = world.handle.now();
+    let accepted = world.submit(inline("quick", Some("k"))).await;
+    world.end(accepted.row.id()).await;
+    let view = world.handle.wait_accepted(accepted, LONG).await.expect("a task");
+    assert_eq!(view.row.state, State::Succeeded, "it ended before the wait began");
+
+    let again = world.submit(inline("quick", Some("k"))).await;
+    let view = world.handle.wait_accepted(again, LONG).await.expect("a task");
+    assert_eq!(view.row.state, State::Succeeded, "it ended before the submit");
+    assert_eq!(world.handle.now(), before, "nobody waited");
+
+    let accepted = world.submit(inline("gate", None)).await;
+    let view = world.handle.wait_accepted(accepted, Duration::from_secs(1)).await.expect("a task");
+    assert_eq!(view.row.state, State::Running, "as it is when the wait is over");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_that_began_before_the_read_misses_nothing() {
     // [CALL-4]
     let gate = Gate::new();
