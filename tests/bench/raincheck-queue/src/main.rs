@@ -1,0 +1,104 @@
+//! Drains a filled queue of the durable engine, or submits to it, and prints how many a second.
+//!
+//! `raincheck-queue drain full|process WORKERS JOBS SECONDS FOLDER`
+//! `raincheck-queue submit full|process CALLERS JOBS SECONDS FOLDER`
+//!
+//! `drain`: the lane is held while the queue is filled, outside the clock; then WORKERS tasks run at
+//! once. The rate is of the tasks whose executor was called until all were done or SECONDS were over;
+//! each of them is also ended, recorded with its history, and committed.
+//! `submit`: CALLERS submit one task after the other, each waiting for its commit.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use raincheck_core::content::Json;
+use raincheck_core::ids::LaneId;
+use raincheck_core::lane;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Outcome, WaitReason};
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Functions, Handle, Options, Request, start};
+use raincheck_store_sqlite::{Options as StoreOptions, SqliteStore};
+
+type Failure = Box<dyn std::error::Error>;
+
+const LANE: &str = "bench";
+
+static DONE: AtomicU64 = AtomicU64::new(0);
+static ALL: AtomicU64 = AtomicU64::new(u64::MAX);
+static COMPLETE: Notify = Notify::const_new();
+
+fn request() -> Request {
+    Request::new("nothing", Json::empty_object(), Scope::local())
+}
+
+fn engine(is_full: bool, n_workers: u32, folder: &Path) -> Result<Handle, Failure> {
+    let mut nothing = ToolSpec::new("nothing", "does nothing", Json::empty_object());
+    nothing.lane = LaneId::from(LANE);
+    let tools = Functions::new()
+        .with(nothing, |_, _| async {
+            if DONE.fetch_add(1, Ordering::Relaxed) + 1 == ALL.load(Ordering::Relaxed) {
+                COMPLETE.notify_one();
+            }
+            Outcome::Succeeded(Vec::new())
+        })
+        .with_lane(LANE, lane::Config::new(n_workers, 10_000_000));
+    let path = folder.join("tasks.db");
+    let store = if is_full { StoreOptions::full(path) } else { StoreOptions::process(path) };
+    let options = Options { store: Arc::new(SqliteStore::new(store)), ..Options::in_memory() };
+    let (handle, service) = start(options.with_tools(Arc::new(tools)));
+    tokio::spawn(service.run(CancellationToken::new()));
+    Ok(handle)
+}
+
+/// Submits from many callers at once; returns how long it took.
+async fn submit(handle: &Handle, n_callers: u64, n_jobs: u64) -> Result<Duration, Failure> {
+    let begun = Instant::now();
+    let mut callers = JoinSet::new();
+    for caller in 0..n_callers {
+        let share = n_jobs / n_callers + u64::from(caller < n_jobs % n_callers);
+        let handle = handle.clone();
+        callers.spawn(async move {
+            for _ in 0..share {
+                handle.submit(request()).await?;
+            }
+            Ok::<_, raincheck_core::error::Error>(())
+        });
+    }
+    while let Some(done) = callers.join_next().await {
+        done??;
+    }
+    Ok(begun.elapsed())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [what, durability, n, jobs, seconds, folder] = arguments.as_slice() else {
+        return Err("usage: raincheck-queue drain|submit full|process N JOBS SECONDS FOLDER".into());
+    };
+    let (n, n_jobs): (u32, u64) = (n.parse()?, jobs.parse()?);
+    let at_most = Duration::from_secs(seconds.parse()?);
+    let handle = engine(durability == "full", n, Path::new(folder))?;
+    handle.hold(LaneId::from(LANE), Some(WaitReason::Disconnected)).await?;
+    #[expect(clippy::cast_precision_loss, reason = "a count of tasks is small")]
+    let rate = if what == "drain" {
+        submit(&handle, 64, n_jobs).await?;
+        ALL.store(n_jobs, Ordering::Relaxed);
+        let begun = Instant::now();
+        handle.hold(LaneId::from(LANE), None).await?;
+        let _late = tokio::time::timeout(at_most, COMPLETE.notified()).await;
+        DONE.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64()
+    } else {
+        n_jobs as f64 / submit(&handle, n.into(), n_jobs).await?.as_secs_f64()
+    };
+    println!("{rate:.1}");
+    // The folder is thrown away: nothing has to be put away in order.
+    std::process::exit(0);
+}
