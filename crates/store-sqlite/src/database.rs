@@ -137,10 +137,28 @@ pub(crate) fn keep_aside(path: &Path, now: Timestamp) -> store::Error {
 
 /// Reads the ledger, as the beginning of a new epoch that is committed before this returns [LEASE-1].
 pub(crate) fn take_over(
-    connection: &mut Connection,
+    connection: &Connection,
     statements: &Statements,
     lanes: Vec<Lane>,
 ) -> Result<(Ledger, u32), Fault> {
+    let mut ledger = read_back(connection, statements, lanes)?;
+    let epoch = ledger.begin_epoch();
+    connection.execute("UPDATE store SET epoch = ? WHERE one = 1", [epoch])?;
+    Ok((ledger, epoch))
+}
+
+/// Writes as little as can be written, to see whether that is possible: an epoch is left out.
+pub(crate) fn try_write(connection: &Connection) -> Result<(), Fault> {
+    connection.execute("UPDATE store SET epoch = epoch + 1 WHERE one = 1", [])?;
+    Ok(())
+}
+
+/// Reads the ledger as it was when it was last committed.
+pub(crate) fn read_back(
+    connection: &Connection,
+    statements: &Statements,
+    lanes: Vec<Lane>,
+) -> Result<Ledger, Fault> {
     let (epoch, next_seq): (u32, i64) =
         connection.query_row("SELECT epoch, next_seq FROM store", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -148,16 +166,13 @@ pub(crate) fn take_over(
     let rows = rows::all(connection, &statements.select)?;
     let after = rows.last().map_or(1, |row| row.seq + 1);
     let slots = slots(connection, &rows)?;
-    let mut ledger = Ledger::restore(Snapshot {
+    Ok(Ledger::restore(Snapshot {
         next_fence: Fence::new(epoch, 1).raw(),
         next_seq: next_seq.cast_unsigned().max(after),
         lanes,
         rows,
         slots,
-    });
-    let epoch = ledger.begin_epoch();
-    connection.execute("UPDATE store SET epoch = ? WHERE one = 1", [epoch])?;
-    Ok((ledger, epoch))
+    }))
 }
 
 /// Reads the places that are taken, but for those whose task is gone.

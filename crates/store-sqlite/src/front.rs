@@ -15,6 +15,7 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Ledger, Record, Reply};
+use raincheck_core::scope::Scope;
 use raincheck_core::store::{ChangeSink, Committed, Error, Extra, Receipt};
 use raincheck_core::task::{Metrics, Row, WaitReason};
 use raincheck_core::time::Timestamp;
@@ -41,10 +42,21 @@ enum Phase {
     Opening,
     /// Yes.
     Open,
-    /// No: a commit failed. Set anew by each command, so that the writer tries to recover.
-    Failed { error: Error, is_asked: bool },
+    /// No: a commit failed. Asked anew by each command, so that the writer tries to recover.
+    Failed { error: Error, is_asked: bool, view: View },
     /// No more.
     Gone,
+}
+
+/// What the ledger shows after a failed commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    /// Still what is lost, too: a read waits for its receipt.
+    Ahead,
+    /// What is on the disk.
+    Committed,
+    /// Nothing: the disk cannot be read.
+    Nothing,
 }
 
 /// What the writer does next.
@@ -70,6 +82,8 @@ pub(crate) struct Front {
     inputs: Inputs,
     /// What running attempts used so far, until they end.
     metrics: BTreeMap<TaskId, Metrics>,
+    /// The tasks that the last failed commit took with it, and why.
+    lost: Option<(BTreeMap<TaskId, Scope>, Error)>,
     progress: watch::Sender<Progress>,
     now: Timestamp,
 }
@@ -90,6 +104,7 @@ impl Shared {
             touched: BTreeMap::new(),
             inputs: Inputs::default(),
             metrics: BTreeMap::new(),
+            lost: None,
             progress: watch::Sender::default(),
             now: Timestamp::MIN,
         };
@@ -125,7 +140,9 @@ impl Shared {
     /// Reads under the lock; what is read may leave once its receipt is committed.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Front) -> T) -> Result<T, Error> {
         let mut front = self.lock();
-        if let Err(error) = front.check() {
+        let is_readable =
+            matches!(front.phase, Phase::Failed { view: View::Ahead | View::Committed, .. });
+        if !is_readable && let Err(error) = front.check() {
             self.bell.notify_one();
             return Err(error);
         }
@@ -166,24 +183,40 @@ impl Shared {
         if matches!(front.phase, Phase::Gone) {
             return;
         }
-        front.ledger = ledger;
         front.phase = Phase::Open;
         front.batch = Batch::default();
-        front.touched.clear();
-        front.inputs.clear();
-        front.metrics.clear();
+        front.restore(ledger);
         let upto = front.head;
         front.progress = watch::Sender::new(Progress { upto, lost: None });
     }
 
-    /// Ends a life of the ledger: nothing that is not committed may be acknowledged.
-    pub(crate) fn fail(&self, error: &Error) {
+    /// Takes no commands from now on. What waits for a commit does not know yet that it is lost.
+    pub(crate) fn refuse(&self, error: &Error) {
         let mut front = self.lock();
         front.batch = Batch::default();
-        front.progress.send_modify(|progress| progress.lost = Some(error.clone()));
-        if !matches!(front.phase, Phase::Gone) {
-            front.phase = Phase::Failed { error: error.clone(), is_asked: false };
+        let view = match front.phase {
+            Phase::Gone => return,
+            Phase::Failed { view, .. } => view,
+            Phase::Closed | Phase::Opening | Phase::Open => View::Ahead,
+        };
+        front.phase = Phase::Failed { error: error.clone(), is_asked: false, view };
+    }
+
+    /// Ends a life of the ledger: nothing that is not committed may be acknowledged. What is, can
+    /// be read on, if it could be read back from the disk.
+    pub(crate) fn fall_back(&self, error: &Error, committed: Option<Ledger>) {
+        let mut front = self.lock();
+        if let Phase::Failed { view, .. } = &mut front.phase {
+            *view = if committed.is_some() { View::Committed } else { View::Nothing };
         }
+        if let Some(ledger) = committed {
+            let gone = front.touched.keys().filter(|id| ledger.get(**id).is_none());
+            let scopes = gone
+                .filter_map(|id| front.ledger.get(*id).map(|row| (*id, row.task.scope.clone())));
+            front.lost = Some((scopes.collect(), error.clone()));
+            front.restore(ledger);
+        }
+        front.progress.send_modify(|progress| progress.lost = Some(error.clone()));
     }
 
     /// Takes no more commands; the writer ends after what it has.
@@ -243,7 +276,7 @@ impl Front {
     fn check(&mut self) -> Result<(), Error> {
         match &mut self.phase {
             Phase::Open => Ok(()),
-            Phase::Failed { error, is_asked } => {
+            Phase::Failed { error, is_asked, .. } => {
                 *is_asked = true;
                 Err(error.clone())
             }
@@ -256,19 +289,36 @@ impl Front {
         self.batch.upto > 0
     }
 
+    /// Puts a ledger that was read from the disk in place of one that may be ahead of it.
+    fn restore(&mut self, ledger: Ledger) {
+        self.ledger = ledger;
+        self.touched.clear();
+        self.inputs.clear();
+        self.metrics.clear();
+    }
+
+    /// Returns why a scope's task is not there, if a failed commit took it.
+    pub(crate) fn loss(&self, scope: &Scope, id: TaskId) -> Option<Error> {
+        let (tasks, error) = self.lost.as_ref()?;
+        tasks.get(&id).filter(|owner| *owner == scope).map(|_| error.clone())
+    }
+
     /// The number of the last hand-over that a task's row depends on.
     pub(crate) fn touched(&self, id: TaskId) -> u64 {
         self.touched.get(&id).copied().unwrap_or(0)
     }
 
-    /// The number of the last hand-over.
+    /// The number of the last hand-over that the ledger as a whole depends on.
     pub(crate) const fn head(&self) -> u64 {
-        self.head
+        if matches!(self.phase, Phase::Failed { view: View::Committed, .. }) {
+            0
+        } else {
+            self.head
+        }
     }
 
     pub(crate) fn receipt(&self, upto: u64) -> Receipt {
-        let progress = self.progress.borrow();
-        if progress.lost.is_none() && progress.upto >= upto {
+        if self.progress.borrow().upto >= upto {
             return Receipt::Ready;
         }
         Receipt::Pending(Box::new(Waiting { upto, progress: self.progress.subscribe() }))

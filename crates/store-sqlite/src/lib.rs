@@ -20,9 +20,9 @@
 //! - [`Options::full`] waits for the disk with every commit. [`Options::process`] does not: a loss of
 //!   power may take the last commits with it, a crash of the process never does [DUR-7].
 //! - A receipt of inline calls without a key is ready at once; their first read waits [DUR-6].
-//! - When a commit fails, everything that waits for it fails with the reason, nothing is accepted, and
-//!   every further call makes the writer try again: it begins a new epoch and reads the ledger back
-//!   from the disk. Attempts whose lease was committed go on [DUR-5].
+//! - When a commit fails, everything that waits for it fails with the reason and nothing is accepted.
+//!   What is committed is read on. Every further command makes the writer try again: it begins a new
+//!   epoch and reads the ledger back from the disk. Attempts whose lease was committed go on [DUR-5].
 //! - Opening checks the whole file. A damaged one is renamed to `<name>.damaged-<ms>`, together with
 //!   what belongs to it, and the opening fails and says so; the next one begins with an empty store.
 //! - A second process is refused and told which one owns the store [DUR-4].

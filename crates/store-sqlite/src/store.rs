@@ -176,14 +176,36 @@ impl SqliteStore {
         self.shared.transact(now, |front| front.apply(now, command, &mut None))
     }
 
+    /// Reads what is committed; what a failed commit took is read again without it.
+    async fn committed<T: Send>(
+        &self,
+        read: impl Fn(&Front) -> (T, Receipt) + Send + Sync,
+    ) -> Result<T, Error> {
+        let mut last = None;
+        for _ in 0..MAX_READS {
+            let (value, receipt) = self.shared.read(&read)?;
+            match receipt.committed().await {
+                Ok(()) => return Ok(value),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::new("the store failed again and again")))
+    }
+
+    /// Looks once; `None` when what was seen is lost or not the newest any more.
     async fn find_once(&self, scope: &Scope, id: TaskId) -> Result<Option<Found>, Error> {
-        let (row, receipt) = self.shared.read(|front| {
+        let (row, loss, receipt) = self.shared.read(|front| {
             let row = front.ledger.find(scope, id).cloned();
             let upto = row.as_ref().map_or(0, |_| front.touched(id));
-            (row, front.receipt(upto))
+            (row, front.loss(scope, id), front.receipt(upto))
         })?;
-        let Some(row) = row else { return Ok(Some(Found::Absent)) };
-        receipt.committed().await?;
+        let Some(row) = row else {
+            // A caller that never got a handle is told why its task is not there.
+            return loss.map_or(Ok(Some(Found::Absent)), Err);
+        };
+        if receipt.committed().await.is_err() {
+            return Ok(None);
+        }
         if row.state == State::Expired {
             return Ok(Some(Found::Tombstone(row)));
         }
@@ -478,20 +500,16 @@ impl TaskStore for SqliteStore {
         before: Option<Cursor>,
         limit: u32,
     ) -> Result<Page<Row>, Error> {
-        let (page, receipt) = self.shared.read(|front| {
+        self.committed(|front| {
             let page = front.ledger.list(scope, filter, before, limit);
             let upto = page.items.iter().map(|row| front.touched(row.id())).max().unwrap_or(0);
             (page, front.receipt(upto))
-        })?;
-        receipt.committed().await?;
-        Ok(page)
+        })
+        .await
     }
 
     async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
-        let (lanes, receipt) =
-            self.shared.read(|front| (front.ledger.lanes(), front.receipt(front.head())))?;
-        receipt.committed().await?;
-        Ok(lanes)
+        self.committed(|front| (front.ledger.lanes(), front.receipt(front.head()))).await
     }
 
     async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {

@@ -58,9 +58,9 @@ impl Writer {
             std::fs::create_dir_all(folder).map_err(Fault::from)?;
         }
         let mut lock = Lock::take(&start.path, start.now)?;
-        let mut connection = database::open(&start.path, start.durability, start.now)?;
+        let connection = database::open(&start.path, start.durability, start.now)?;
         let statements = Statements::new();
-        let taken = take_over(&start, &mut connection, &statements, Vec::new(), start.adopt);
+        let taken = take_over(&start, &connection, &statements, Vec::new(), start.adopt);
         let (ledger, epoch, rows) = match taken {
             Ok(taken) => taken,
             Err(fault) if fault.is_damage() => {
@@ -112,9 +112,21 @@ impl Writer {
             }
             Err(fault) => {
                 tracing::error!(error = ?fault, "a commit failed; nothing is accepted until one succeeds");
-                self.start.shared.fail(&fault.into());
+                self.fall_back(fault);
             }
         }
+    }
+
+    /// Gives up what is not committed, and lets everybody read on what is.
+    fn fall_back(&self, fault: Fault) {
+        let error = fault.into();
+        self.start.shared.refuse(&error);
+        let lanes = self.start.shared.lanes();
+        let committed = database::read_back(&self.connection, &self.statements, lanes);
+        if let Err(fault) = &committed {
+            tracing::error!(error = ?fault, "the store cannot even be read");
+        }
+        self.start.shared.fall_back(&error, committed.ok());
     }
 
     fn try_commit(&mut self, batch: &Batch) -> Result<Vec<String>, Fault> {
@@ -142,9 +154,14 @@ impl Writer {
         if self.start.faults.pass().is_err() {
             return;
         }
-        let connection = &mut self.connection;
+        if let Err(fault) = database::try_write(&self.connection) {
+            tracing::error!(error = ?fault, "the store still cannot be written");
+            self.start.shared.refuse(&fault.into());
+            return;
+        }
+        let connection = &self.connection;
         let adopt = self.start.adopt;
-        let mut again = |lanes| -> Result<_, Fault> {
+        let again = |lanes| -> Result<_, Fault> {
             let (mut ledger, epoch) = database::take_over(connection, &self.statements, lanes)?;
             ledger.run(now, Command::Adopt(adopt));
             Ok((ledger, epoch))
@@ -166,7 +183,7 @@ impl Writer {
             }
             Err(fault) => {
                 tracing::error!(error = ?fault, "the store is still not usable");
-                self.start.shared.fail(&fault.into());
+                self.fall_back(fault);
             }
         }
     }
@@ -183,7 +200,7 @@ impl Drop for Ending {
 
 fn take_over(
     start: &Start,
-    connection: &mut Connection,
+    connection: &Connection,
     statements: &Statements,
     known: Vec<database::Lane>,
     adopt: Duration,

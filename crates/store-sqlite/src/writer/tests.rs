@@ -10,7 +10,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::retry::Policy;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    ChangeSink, Claim, Found, Post, Submit, Submitted, TaskStore as _, Verdict,
+    ChangeSink, Claim, Filter, Found, Post, Submit, Submitted, TaskStore as _, Verdict,
 };
 use raincheck_core::task::{Limits, Outcome, Resources, Task};
 
@@ -140,7 +140,10 @@ async fn a_failed_commit_is_told_and_what_was_in_it_never_was() {
     assert_eq!(error.to_string(), "the disk is full");
     assert!(submit(&store, 3).await.is_err(), "nothing is accepted meanwhile");
     recover(&store).await;
-    assert_eq!(state(&store, 2).await, None);
+    let error = store.find(&Scope::local(), id(2)).await.expect_err("it is lost");
+    assert_eq!(error.to_string(), "the disk is full");
+    let foreign = store.find(&Scope::new("other"), id(2)).await.expect("a find");
+    assert!(matches!(foreign, Found::Absent), "[SCOPE-2]: {foreign:?}");
     assert!(!sink.saw(id(2)), "it was told to somebody");
     submit(&store, 2).await.expect("it may come again");
     let next = lease(&store).await.expect("work");
@@ -158,11 +161,50 @@ async fn a_store_that_stays_full_answers_and_comes_back_later() {
     store.faults.fail(0, 20);
     for n in 2..12 {
         assert!(submit(&store, n).await.is_err(), "task {n}");
-        assert!(store.find(&Scope::local(), id(1)).await.is_err(), "reads are explicit, too");
+        assert_eq!(state(&store, 1).await, Some(State::Queued), "what is committed can be read");
+        let page = store.list(&Scope::local(), &Filter::default(), None, 9).await.expect("a list");
+        let listed: Vec<_> = page.items.iter().map(Row::id).collect();
+        assert_eq!(listed, [id(1)], "and nothing else is");
+        let lanes = store.lanes().await.expect("the lanes");
+        assert_eq!(lanes.first().map(|lane| lane.queued), Some(1));
+        assert!(store.barrier().committed().await.is_err(), "the rest is lost, not committed");
         tokio::task::yield_now().await;
     }
     recover(&store).await;
     assert_eq!(state(&store, 1).await, Some(State::Queued));
+    submit(&store, 99).await.expect("there is room again");
+    assert_eq!(state(&store, 99).await, Some(State::Queued));
+}
+
+#[tokio::test]
+async fn a_read_of_a_change_that_is_lost_shows_what_was_before() {
+    // [DUR-1, DUR-5]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    submit(&store, 1).await.expect("a good disk");
+    store.faults.fail(0, 1);
+    let claim = Claim { lanes: vec!["lane".into()], n: 1 };
+    let (leased, seen) = tokio::join!(store.claim(NOW, claim), state(&store, 1));
+    let receipt = leased.expect("decided").receipt;
+    assert!(receipt.committed().await.is_err());
+    assert_eq!(seen, Some(State::Queued));
+}
+
+#[tokio::test]
+async fn a_call_whose_task_is_lost_is_told_so() {
+    // [DUR-5, DUR-6]: the commit of an inline call lags behind its acceptance.
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    store.faults.fail(0, 1);
+    let inline = Submit { is_inline: true, ..one(1) };
+    let posted = store.submit(NOW, vec![inline], None).await.expect("accepted");
+    posted.receipt.committed().await.expect("it need not wait");
+    for _ in 0..2 {
+        let error = store.find(&Scope::local(), id(1)).await.expect_err("it is lost");
+        assert_eq!(error.to_string(), "the disk is full");
+        recover(&store).await;
+    }
+    assert_eq!(state(&store, 7).await, None, "what never was is absent");
 }
 
 #[tokio::test]
