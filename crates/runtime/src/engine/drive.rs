@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
-use futures_util::future::poll_immediate;
+use futures_util::future::{Either, poll_immediate, select};
+use tokio::time::sleep;
 
 use raincheck_core::cancel::OnExit;
 use raincheck_core::decide::Change;
@@ -18,6 +19,7 @@ use raincheck_core::store::{self, Claim, Claimed, Directive, Post, Verdict};
 use raincheck_core::task::Outcome;
 
 use super::Shared;
+use super::timers::PAUSE;
 use super::tools::Tool;
 use crate::context::{Stop, TaskContext};
 use crate::executor::{Attempt, StartReport};
@@ -87,18 +89,13 @@ impl Shared {
         live.has_ended.store(true, Ordering::Release);
         let given_back = live.was_given_back.load(Ordering::Acquire);
         let next = match outcome.filter(|_| !given_back) {
-            Some(outcome) => match self.finish(live, outcome, lane).await {
-                Ok(next) => {
-                    if let Some(tool) = self.tools.find(tool.as_str()) {
-                        tool.executor.recorded(live.id, live.number).await;
-                    }
-                    next
+            Some(outcome) => {
+                let next = self.finish(live, outcome, lane).await;
+                if let Some(tool) = self.tools.find(tool.as_str()) {
+                    tool.executor.recorded(live.id, live.number).await;
                 }
-                Err(error) => {
-                    report_failure(live, &error);
-                    None
-                }
-            },
+                next
+            }
             None => {
                 self.let_go(live).await;
                 self.unfilled.mark(lane);
@@ -139,13 +136,16 @@ impl Shared {
         let mut run = pin!(AssertUnwindSafe(run).catch_unwind());
         let outcome = match poll_immediate(run.as_mut()).await {
             Some(outcome) => outcome,
-            None => {
-                if begin == Begin::Execute && !is_announced {
-                    // A cancel that came since the lease is in the attempt's own hands now.
-                    self.may_run(tool, live).await;
+            None if begin == Begin::Execute && !is_announced => {
+                let announced = pin!(self.may_run(tool, live));
+                // A cancel that came since the lease is in the attempt's own hands now, and a store
+                // that fails does not hold it up.
+                match select(run, announced).await {
+                    Either::Left((outcome, _)) => outcome,
+                    Either::Right((_, run)) => run.await,
                 }
-                run.await
             }
+            None => run.await,
         };
         Some(outcome.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic))))
     }
@@ -154,42 +154,39 @@ impl Shared {
     /// lease and this moment.
     async fn may_run(&self, tool: &Tool, live: &Live) -> bool {
         if tool.start_report == StartReport::ByExecutor {
-            let beats = vec![live.beat()];
-            match self.store.heartbeat(self.clock.now(), beats).await.as_deref() {
-                Ok([Directive::Cancel]) if live.supports_cancel => live.stop(Stop::Cancelled),
-                Ok([Directive::Continue | Directive::Cancel]) => {}
-                Ok(_) => live.stop(Stop::Lost),
-                Err(error) => return report_failure(live, error),
+            let beat = || self.store.heartbeat(self.clock.now(), vec![live.beat()]);
+            match self.until_kept(live, beat).await.as_slice() {
+                [Directive::Cancel] if live.supports_cancel => live.stop(Stop::Cancelled),
+                [Directive::Continue | Directive::Cancel] => {}
+                _ => live.stop(Stop::Lost),
             }
         } else {
-            match self.post_one(Post::attempt(live.id, live.fence, Change::Start)).await {
-                Ok(Verdict::Moved(row) | Verdict::Same(row)) => live.observe(&row),
-                Ok(Verdict::Late(row) | Verdict::Refused(row, _)) => {
+            let start = || self.post_one(Post::attempt(live.id, live.fence, Change::Start));
+            match self.until_kept(live, start).await {
+                Verdict::Moved(row) | Verdict::Same(row) => live.observe(&row),
+                Verdict::Late(row) | Verdict::Refused(row, _) => {
                     live.observe(&row);
                     live.stop(Stop::Lost);
                 }
-                Ok(Verdict::Absent) => live.stop(Stop::Lost),
-                Err(error) => return report_failure(live, &error),
+                Verdict::Absent => live.stop(Stop::Lost),
             }
         }
         live.reason.get().is_none()
     }
 
     /// Posts the end of an attempt, frees its place and takes the next task of the lane, all in one
-    /// transaction.
-    async fn finish(
-        &self,
-        live: &Arc<Live>,
-        outcome: Outcome,
-        lane: LaneId,
-    ) -> Result<Option<Claimed>, store::Error> {
+    /// transaction. While the store fails, the outcome is kept here [DUR-5].
+    async fn finish(&self, live: &Arc<Live>, outcome: Outcome, lane: LaneId) -> Option<Claimed> {
         let mut post = Post::attempt(live.id, live.fence, Change::Finish(outcome));
         post.extra = live.take_extra();
         post.releases = true;
-        let then = self.is_open().then(|| Claim { lanes: vec![lane], n: 1 });
-        let posted = self.store.post(self.clock.now(), vec![post], then).await?;
-        posted.receipt.committed().await?;
-        let (verdicts, mut claimed) = posted.value;
+        let once = || async {
+            let then = self.is_open().then(|| Claim { lanes: vec![lane.clone()], n: 1 });
+            let posted = self.store.post(self.clock.now(), vec![post.clone()], then).await?;
+            posted.receipt.committed().await?;
+            Ok::<_, store::Error>(posted.value)
+        };
+        let (verdicts, mut claimed) = self.until_kept(live, once).await;
         match verdicts.first() {
             Some(Verdict::Moved(row) | Verdict::Same(row)) => {
                 if row.state.is_terminal() {
@@ -206,7 +203,7 @@ impl Shared {
                 tracing::debug!(task = %live.id, "an outcome came for a forgotten task");
             }
         }
-        Ok(claimed.pop())
+        claimed.pop()
     }
 
     async fn close_logs(&self, live: &Live) {
@@ -219,19 +216,33 @@ impl Shared {
 
     /// Frees the place of an attempt that is over without an outcome.
     async fn let_go(&self, live: &Live) {
-        let slots = vec![(live.id, live.fence)];
-        let released =
-            async { self.store.release(self.clock.now(), slots).await?.receipt.committed().await };
-        if let Err(error) = released.await {
-            report_failure(live, &error);
+        let once = || async {
+            let slots = vec![(live.id, live.fence)];
+            self.store.release(self.clock.now(), slots).await?.receipt.committed().await
+        };
+        self.until_kept(live, once).await;
+    }
+
+    /// Says something about an attempt until the store keeps it: a full disk is no reason to lose
+    /// an outcome or a place. The end of the engine ends it.
+    async fn until_kept<T, E, F>(&self, live: &Live, say: impl Fn() -> F) -> T
+    where
+        E: Display,
+        F: Future<Output = Result<T, E>>,
+    {
+        let mut n_failures: u32 = 0;
+        loop {
+            let error = match say().await {
+                Ok(kept) => return kept,
+                Err(error) => error,
+            };
+            if n_failures == 0 {
+                tracing::error!(task = %live.id, attempt = live.number, %error, "the store failed");
+            }
+            n_failures += 1;
+            sleep(PAUSE).await;
         }
     }
-}
-
-/// Says that the store failed under an attempt, whose lease will lapse; returns `false`.
-fn report_failure(live: &Live, error: &dyn Display) -> bool {
-    tracing::error!(task = %live.id, attempt = live.number, %error, "the store failed");
-    false
 }
 
 fn no_tool(attempt: &Attempt) -> Error {

@@ -12,7 +12,7 @@ use super::Shared;
 const BATCH: u32 = 256;
 
 /// The pause before a store that failed is asked again.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Fires deadlines as they pass, until it is dropped.

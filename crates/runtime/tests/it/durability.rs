@@ -8,7 +8,7 @@ use raincheck_core::scope::Scope;
 use raincheck_runtime::{Functions, Submission};
 
 use crate::gated::Gated;
-use crate::world::{Gate, World, options, request, spec};
+use crate::world::{Gate, World, options, request, spec, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -94,4 +94,75 @@ async fn a_store_that_breaks_down_refuses_and_the_engine_lives_on() {
     gate.open(1);
     tokio::time::sleep(60 * SECOND).await;
     assert_eq!(world.view(id).await.row.state, State::Running, "nothing was made up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_the_store_refuses_is_kept_until_it_takes_it() {
+    // [DUR-5] [QUEUE-6]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    let first = world.call("gate").await;
+    world.reaches(first, State::Running).await;
+    let second = world.call("gate").await;
+    store.break_down();
+    gate.open(2);
+    tokio::time::sleep(15 * SECOND).await;
+    assert_eq!(world.view(first).await.row.state, State::Running, "nothing was made up");
+    store.mend();
+    for id in [first, second] {
+        let view = world.end(id).await;
+        assert_eq!((view.row.state, view.row.attempt), (State::Succeeded, 1));
+    }
+    assert_eq!(gate.begun(2).await, [first, second], "each ran once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_the_store_refuses_waits_for_it() {
+    // [DUR-1] [DUR-5]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    world.handle.lanes().await.expect("open");
+    store.hold_commits();
+    let submit = world.handle.submit(request("gate"));
+    let mut submit = std::pin::pin!(submit);
+    assert!(tokio::time::timeout(SECOND, &mut submit).await.is_err());
+    store.break_down();
+    store.commit();
+    let Ok(Submission::Task(accepted)) = submit.await else { panic!("accepted") };
+    tokio::time::sleep(3 * SECOND).await;
+    store.mend();
+    let id = accepted.row.id();
+    assert_eq!(world.reaches(id, State::Running).await.row.attempt, 1);
+    gate.open(1);
+    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_that_the_store_does_not_take_back_is_given_back_later() {
+    // [DUR-5] [QUEUE-6]
+    let gate = Gate::new();
+    let goes_back = gate.clone();
+    let tools = Functions::new().with(spec("fickle"), move |attempt, context| {
+        let gate = goes_back.clone();
+        async move {
+            if gate.n_begun() == 0 {
+                gate.note(attempt.row.id());
+                context.not_delivered().await.expect("a store that works");
+                gate.pass().await;
+            }
+            text("at last")
+        }
+    });
+    let store = Gated::new();
+    let tools = options(gate.tool(tools, spec("gate"))).with_store(store.clone());
+    let world = World::with(tools);
+    let first = world.call("fickle").await;
+    gate.begun(1).await;
+    world.reaches(first, State::Queued).await;
+    store.break_down();
+    gate.open(1);
+    tokio::time::sleep(5 * SECOND).await;
+    store.mend();
+    let view = world.handle.wait_end(&Scope::local(), first, 5 * SECOND).await.expect("a task");
+    assert_eq!(view.row.state, State::Succeeded, "its place was free again");
 }

@@ -56,6 +56,10 @@ impl Gated {
         self.fails.store(true, Ordering::SeqCst);
     }
 
+    pub(crate) fn mend(&self) {
+        self.fails.store(false, Ordering::SeqCst);
+    }
+
     fn check(&self) -> Result<(), Error> {
         if self.fails.load(Ordering::SeqCst) {
             return Err(Error::new("no space left on the device"));

@@ -150,13 +150,23 @@ impl Gate {
         self.told.lock().expect("a list").clone()
     }
 
+    /// Notes that a task was begun.
+    pub(crate) fn note(&self, id: TaskId) {
+        self.begun.send_modify(|begun| begun.push(id));
+    }
+
+    /// Waits to be let go.
+    pub(crate) async fn pass(&self) {
+        self.permits.acquire().await.expect("an open semaphore").forget();
+    }
+
     /// A tool that notes when it is told to stop but goes on until the gate opens.
     pub(crate) fn tool(&self, tools: Functions, spec: ToolSpec) -> Functions {
         let gate = self.clone();
         tools.with(spec, move |_, context| {
             let gate = gate.clone();
             async move {
-                gate.begun.send_modify(|begun| begun.push(context.id()));
+                gate.note(context.id());
                 let permit = tokio::select! {
                     permit = gate.permits.acquire() => permit,
                     () = context.stop().cancelled() => {
