@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, params};
 
 use raincheck_core::ids::{Fence, LaneId};
 use raincheck_core::lane;
@@ -24,6 +25,9 @@ use crate::schema::{self, beside};
 /// How long another program, such as a shell that looks at the file, may hold it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Files of up to so many bytes are checked whole before they are used.
+const CHECKED_AT_ONCE: u64 = 64 << 20;
+
 /// Statements that stay prepared on a connection.
 const N_STATEMENTS: usize = 48;
 
@@ -32,7 +36,8 @@ pub(crate) type Lane = (LaneId, lane::Config, Option<WaitReason>);
 
 /// Opens the file for the writer: makes it, checks it, and brings it to this version.
 ///
-/// A damaged file is kept aside, so that the next opening begins with an empty store [DUR-5].
+/// A damaged file is kept aside, so that the next opening begins with an empty store [DUR-5]. A large
+/// one is used at once and checked [meanwhile](check_later).
 pub(crate) fn open(
     path: &Path,
     durability: Durability,
@@ -41,11 +46,49 @@ pub(crate) fn open(
     let opened = create(path).and_then(|()| {
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         set_up(&connection, durability)?;
-        check(&connection)?;
+        if !is_checked_later(path) {
+            check(&connection)?;
+            fs::remove_file(suspicion(path)).or_else(ignore_missing)?;
+        }
         schema::migrate(&mut connection, path)?;
         Ok(connection)
     });
     opened.map_err(|fault| if fault.is_damage() { keep_aside(path, now) } else { fault.into() })
+}
+
+fn ignore_missing(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// Whether checking the file would make its opening slow; a file that is under suspicion is checked
+/// whatever it takes.
+pub(crate) fn is_checked_later(path: &Path) -> bool {
+    let is_large = fs::metadata(path).is_ok_and(|data| data.len() > CHECKED_AT_ONCE);
+    is_large && !suspicion(path).exists()
+}
+
+/// Checks a file that is in use. What is found is logged, and the next opening keeps the file aside.
+pub(crate) fn check_later(path: &Path, connection: &Connection) {
+    match check(connection) {
+        Ok(()) => {}
+        Err(fault) if fault.is_damage() => suspect(path, &fault),
+        Err(fault) => tracing::warn!(error = ?fault, "the store's file could not be checked"),
+    }
+}
+
+/// Lets the next opening check the whole file before it is used.
+pub(crate) fn suspect(path: &Path, fault: &Fault) {
+    tracing::error!(
+        error = ?fault,
+        "the store's file is damaged: end this server and start it again; the file is kept aside then"
+    );
+    if let Err(error) = files::open_private(&suspicion(path)) {
+        tracing::error!(%error, "the damage could not be noted beside the file");
+    }
+}
+
+fn suspicion(path: &Path) -> PathBuf {
+    beside(path, ".suspect")
 }
 
 /// Makes an empty file for its owner alone.
@@ -116,8 +159,9 @@ pub(crate) fn keep_aside(path: &Path, now: Timestamp) -> store::Error {
         .filter(|part| part.exists())
         .map(|part| fs::rename(part, beside(part, &suffix)))
         .collect();
-    // The index of the log is made anew from the log.
+    // The index of the log is made anew from the log, and the next file is under no suspicion.
     let _ = fs::remove_file(beside(path, "-shm"));
+    let _ = fs::remove_file(suspicion(path));
     let name = beside(path, &suffix).file_name().map_or_else(PathBuf::new, PathBuf::from);
     match moved {
         Ok(_) => store::Error::new(format!(
@@ -197,18 +241,31 @@ fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
     Ok(slots)
 }
 
-/// Removes the files that a crash left without a row.
-pub(crate) fn sweep(connection: &Connection, files: &Files) -> Result<(), Fault> {
-    let mut statement = connection.prepare(
-        "SELECT file FROM inputs WHERE file IS NOT NULL \
-         UNION ALL SELECT outcome_file FROM results WHERE outcome_file IS NOT NULL \
-         UNION ALL SELECT late_file FROM results WHERE late_file IS NOT NULL",
-    )?;
-    let named: BTreeSet<String> =
-        statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let n_strays = files.sweep(&named)?;
-    if n_strays > 0 {
-        tracing::info!(n_strays, "contents that no task names were removed");
+/// Removes the contents that no task names: a crash came between them and their row.
+pub(crate) fn sweep(connection: &Connection, files: &Files, ledger: &Ledger) -> Result<(), Fault> {
+    let mut strays = Vec::new();
+    for name in files.names()? {
+        if !is_named(connection, ledger, &name)? {
+            strays.push(name);
+        }
+    }
+    if !strays.is_empty() {
+        tracing::info!(n_strays = strays.len(), "contents that no task names are removed");
+        files.remove(&strays);
     }
     Ok(())
 }
+
+/// Whether a file is the content of the task whose identity its name begins with.
+fn is_named(connection: &Connection, ledger: &Ledger, file: &str) -> Result<bool, Fault> {
+    let id = file.split('-').next().and_then(|id| id.parse().ok());
+    let Some(row) = id.and_then(|id| ledger.get(id)) else { return Ok(false) };
+    let mut statement = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM inputs WHERE seq = ?1 AND file = ?2) \
+         OR EXISTS (SELECT 1 FROM results WHERE seq = ?1 AND ?2 IN (outcome_file, late_file))",
+    )?;
+    Ok(statement.query_row(params![row.seq.cast_signed(), file], |row| row.get(0))?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,6 @@
 //! it is written; it goes after the row is gone. What a crash leaves in between is swept at the next
 //! opening.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -121,22 +120,14 @@ impl Files {
         }
     }
 
-    /// Removes every file that no row names.
-    pub(crate) fn sweep(&self, named: &BTreeSet<String>) -> io::Result<usize> {
+    /// Lists every file.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let mut strays = Vec::new();
-        for entry in entries {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            if !named.contains(&name) {
-                strays.push(name);
-            }
-        }
-        self.remove(&strays);
-        Ok(strays.len())
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 }
 

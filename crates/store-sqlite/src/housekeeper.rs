@@ -1,4 +1,5 @@
-//! What need not be done before an acknowledgement: writing the log back, and removing files.
+//! What need not be done before an acknowledgement: writing the log back, removing files, and checking
+//! a file that was too large to be checked before its use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) enum Chore {
     WriteBack,
     /// Remove files of contents.
     Remove(Vec<String>),
+    /// Check the whole file.
+    Check,
 }
 
 /// A thread with a connection of its own.
@@ -46,9 +49,10 @@ impl Housekeeper {
     ) -> Result<Self, Fault> {
         let connection = database::checkpointer(path, durability)?;
         let (sender, receiver) = mpsc::channel();
+        let path = path.to_owned();
         let thread = thread::Builder::new()
             .name("raincheck-house".to_owned())
-            .spawn(move || work(&receiver, &connection, &files))?;
+            .spawn(move || work(&receiver, &path, &connection, &files))?;
         Ok(Self { chores: Some(sender), thread: Some(thread) })
     }
 
@@ -76,7 +80,7 @@ impl Drop for Housekeeper {
     }
 }
 
-fn work(chores: &Receiver<Chore>, connection: &Connection, files: &Files) {
+fn work(chores: &Receiver<Chore>, path: &Path, connection: &Connection, files: &Files) {
     while let Ok(chore) = chores.recv() {
         match chore {
             Chore::WriteBack => {
@@ -85,6 +89,7 @@ fn work(chores: &Receiver<Chore>, connection: &Connection, files: &Files) {
                 }
             }
             Chore::Remove(names) => files.remove(&names),
+            Chore::Check => database::check_later(path, connection),
         }
     }
 }

@@ -25,6 +25,8 @@
 //!   epoch and reads the ledger back from the disk. Attempts whose lease was committed go on [DUR-5].
 //! - Opening checks the whole file. A damaged one is renamed to `<name>.damaged-<ms>`, together with
 //!   what belongs to it, and the opening fails and says so; the next one begins with an empty store.
+//!   Of a file above 64 MiB only the rows of the tasks are read at once; the rest is checked while it
+//!   is in use. Damage that is found in use is logged, and the next opening checks before anything.
 //! - A second process is refused and told which one owns the store [DUR-4].
 //!
 //! # What lies where
@@ -35,6 +37,7 @@
 //! | `<name>-wal`, `<name>-shm` | its log, written back by a thread of its own from 4 MiB on |
 //! | `<name>.contents/` | inputs and results of more than 64 KiB, written before the row that names them |
 //! | `<name>.lock` | who owns the store: pid, start, and how many times the store had been taken over |
+//! | `<name>.suspect` | damage was found in use: the next opening checks the whole file first |
 //! | `<name>.v<n>` | a copy from before a newer version changed the tables |
 //!
 //! # What it costs

@@ -1,24 +1,22 @@
 //! Rows of tasks as columns.
 
+mod read;
 mod spec;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::types::FromSql;
-use rusqlite::{Connection, Statement, ToSql};
+use rusqlite::{Statement, ToSql};
 
-use raincheck_core::cancel;
-use raincheck_core::deadline::{Armed, Kind as Deadline};
+use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::error::Kind;
-use raincheck_core::ids::{Fence, TaskId};
-use raincheck_core::lifecycle::State;
-use raincheck_core::scope::Scope;
+use raincheck_core::ids::TaskId;
 use raincheck_core::task::{Row, Task, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
 use spec::Spec;
+
+pub(crate) use read::all;
 
 /// The columns that are written once.
 const FIXED: [&str; 9] =
@@ -88,17 +86,6 @@ pub(crate) fn update(statement: &mut Statement<'_>, row: &Row) -> Result<(), Fau
     bind.run()
 }
 
-/// Reads every task in the order of acceptance.
-pub(crate) fn all(connection: &Connection, select: &str) -> Result<Vec<Row>, Fault> {
-    let mut statement = connection.prepare(select)?;
-    let mut found = statement.query([])?;
-    let mut rows = Vec::new();
-    while let Some(row) = found.next()? {
-        rows.push(read(row)?);
-    }
-    Ok(rows)
-}
-
 fn put_task(bind: &mut Bind<'_, '_>, task: &Task) -> Result<(), Fault> {
     bind.put(task.id.bits().to_be_bytes())?;
     bind.put(task.scope.as_str())?;
@@ -133,78 +120,6 @@ fn put_standing(bind: &mut Bind<'_, '_>, row: &Row) -> Result<(), Fault> {
     bind.put(row.seq.cast_signed())
 }
 
-fn read(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
-    let mut from = Columns { row, place: 0 };
-    let task = read_task(&mut from)?;
-    let state: String = from.take()?;
-    let waiting: Option<String> = from.take()?;
-    let ready_left = Duration::from_nanos(from.count()?);
-    let attempt = from.take()?;
-    let fence = Fence::from_raw(from.count()?);
-    let worker: Option<String> = from.take()?;
-    let n_events = from.take()?;
-    let has_reported = from.take()?;
-    let cancel_at = from.instant()?;
-    let cancel_reason: Option<String> = from.take()?;
-    let failure: Option<String> = from.take()?;
-    let started_at = from.instant()?;
-    let updated_at = Timestamp::from_millis(from.take()?);
-    let heartbeat_at = from.instant()?;
-    let ended_at = from.instant()?;
-    let mut deadlines = Armed::default();
-    for kind in Deadline::ALL {
-        deadlines.set(kind, from.instant()?);
-    }
-    Ok(Row {
-        task: Arc::new(task),
-        seq: from.count()?,
-        state: State::from_word(&state).ok_or(Fault::Broken("an unknown state"))?,
-        waiting: waiting.as_deref().map(wait_reason).transpose()?,
-        ready_left,
-        attempt,
-        fence,
-        worker: worker.map(Into::into),
-        n_events,
-        has_reported,
-        cancel: cancel_at.map(|at| cancel::Request { at, reason: cancel_reason.map(Into::into) }),
-        failure: failure.as_deref().map(kind_of).transpose()?,
-        started_at,
-        updated_at,
-        heartbeat_at,
-        ended_at,
-        deadlines,
-    })
-}
-
-fn read_task(from: &mut Columns<'_, '_>) -> Result<Task, Fault> {
-    let id = task_id(from.take()?)?;
-    let scope: String = from.take()?;
-    let tool: String = from.take()?;
-    let lane: String = from.take()?;
-    let priority = from.take()?;
-    let key: Option<String> = from.take()?;
-    let inputs_hash = u128::from_be_bytes(from.take()?);
-    let spec: String = from.take()?;
-    let submitted_at = Timestamp::from_millis(from.take()?);
-    let spec = Spec::read(&spec)?;
-    Ok(Task {
-        id,
-        scope: Scope::new(scope),
-        tool: tool.into(),
-        lane: lane.into(),
-        priority,
-        tags: spec.tags,
-        key: key.map(Into::into),
-        inputs_hash,
-        limits: spec.limits.into(),
-        resources: spec.resources.into(),
-        supports_cancel: spec.supports_cancel,
-        is_idempotent: spec.is_idempotent,
-        retry: spec.retry.try_into()?,
-        submitted_at,
-    })
-}
-
 /// Reads an identity from its 16 bytes.
 pub(crate) fn task_id(bytes: [u8; 16]) -> Result<TaskId, Fault> {
     TaskId::from_bits(u128::from_be_bytes(bytes))
@@ -214,21 +129,6 @@ pub(crate) fn task_id(bytes: [u8; 16]) -> Result<TaskId, Fault> {
 /// Finds the kind of error a word stands for.
 pub(crate) fn kind_of(word: &str) -> Result<Kind, Fault> {
     Kind::from_word(word).ok_or(Fault::Broken("an unknown kind of error"))
-}
-
-fn wait_reason(word: &str) -> Result<WaitReason, Fault> {
-    const ALL: [WaitReason; 8] = [
-        WaitReason::Disconnected,
-        WaitReason::Compiling,
-        WaitReason::Reloading,
-        WaitReason::Busy,
-        WaitReason::WaitingForBrowser,
-        WaitReason::TabGone,
-        WaitReason::OwnedElsewhere,
-        WaitReason::RetryBackoff,
-    ];
-    let known = ALL.into_iter().find(|reason| reason.as_str() == word);
-    known.ok_or(Fault::Broken("an unknown reason to wait"))
 }
 
 fn millis(at: Option<Timestamp>) -> Option<i64> {
@@ -255,26 +155,5 @@ impl Bind<'_, '_> {
     fn run(self) -> Result<(), Fault> {
         let n = self.statement.raw_execute()?;
         if n == 1 { Ok(()) } else { Err(Fault::Broken("the row of a task is missing")) }
-    }
-}
-
-/// Takes the columns of a row one after the other.
-struct Columns<'r, 's> {
-    row: &'r rusqlite::Row<'s>,
-    place: usize,
-}
-
-impl Columns<'_, '_> {
-    fn take<T: FromSql>(&mut self) -> Result<T, Fault> {
-        self.place += 1;
-        Ok(self.row.get(self.place - 1)?)
-    }
-
-    fn count(&mut self) -> Result<u64, Fault> {
-        Ok(self.take::<i64>()?.cast_unsigned())
-    }
-
-    fn instant(&mut self) -> Result<Option<Timestamp>, Fault> {
-        Ok(self.take::<Option<i64>>()?.map(Timestamp::from_millis))
     }
 }

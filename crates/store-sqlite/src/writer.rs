@@ -58,6 +58,7 @@ impl Writer {
             std::fs::create_dir_all(folder).map_err(Fault::from)?;
         }
         let mut lock = Lock::take(&start.path, start.now)?;
+        let is_checked_later = database::is_checked_later(&start.path);
         let connection = database::open(&start.path, start.durability, start.now)?;
         let statements = Statements::new();
         let taken = take_over(&start, &connection, &statements, Vec::new(), start.adopt);
@@ -71,10 +72,13 @@ impl Writer {
         };
         lock.set_instance(epoch)?;
         start.files.begin_epoch(epoch);
-        database::sweep(&connection, &start.files)?;
+        database::sweep(&connection, &start.files, &ledger)?;
         let survivors = with_inputs(&connection, &start.files, rows)?;
         let files = Arc::clone(&start.files);
         let housekeeper = Housekeeper::start(&start.path, start.durability, files)?;
+        if is_checked_later {
+            housekeeper.give(Chore::Check);
+        }
         start.shared.begin_life(ledger);
         Ok((Self { start, connection, statements, housekeeper, _lock: lock }, survivors))
     }
@@ -119,6 +123,9 @@ impl Writer {
 
     /// Gives up what is not committed, and lets everybody read on what is.
     fn fall_back(&self, fault: Fault) {
+        if fault.is_damage() {
+            database::suspect(&self.start.path, &fault);
+        }
         let error = fault.into();
         self.start.shared.refuse(&error);
         let lanes = self.start.shared.lanes();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use raincheck_core::retry::Policy;
 use raincheck_core::task::{Limits, Resources, Task};
@@ -12,12 +12,12 @@ use super::kind_of;
 use crate::fault::Fault;
 
 /// What a task was submitted with. A field that is added later needs a default.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Spec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tags: Vec<Arc<str>>,
     pub(super) limits: StoredLimits,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "StoredResources::is_empty")]
     pub(super) resources: StoredResources,
     pub(super) supports_cancel: bool,
     pub(super) is_idempotent: bool,
@@ -42,38 +42,90 @@ impl Spec {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLimits {
-    ready: Duration,
-    ttl: Duration,
-    accept: Duration,
+    ready: Span,
+    ttl: Span,
+    accept: Span,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<Duration>,
-    #[serde(default)]
-    run_margin: Duration,
-    lease: Duration,
-    grace: Duration,
-    input: Duration,
-    retention: Duration,
+    run: Option<Span>,
+    #[serde(default, skip_serializing_if = "Span::is_zero")]
+    run_margin: Span,
+    lease: Span,
+    grace: Span,
+    input: Span,
+    retention: Span,
 }
 
 impl StoredLimits {
-    const fn of(limits: &Limits) -> Self {
-        let Limits { ready, ttl, accept, run, run_margin, lease, grace, input, retention } =
-            *limits;
-        Self { ready, ttl, accept, run, run_margin, lease, grace, input, retention }
+    fn of(limits: &Limits) -> Self {
+        Self {
+            ready: Span(limits.ready),
+            ttl: Span(limits.ttl),
+            accept: Span(limits.accept),
+            run: limits.run.map(Span),
+            run_margin: Span(limits.run_margin),
+            lease: Span(limits.lease),
+            grace: Span(limits.grace),
+            input: Span(limits.input),
+            retention: Span(limits.retention),
+        }
     }
 }
 
 impl From<StoredLimits> for Limits {
     fn from(stored: StoredLimits) -> Self {
-        let StoredLimits { ready, ttl, accept, run, run_margin, lease, grace, input, retention } =
-            stored;
-        Self { ready, ttl, accept, run, run_margin, lease, grace, input, retention }
+        Self {
+            ready: stored.ready.0,
+            ttl: stored.ttl.0,
+            accept: stored.accept.0,
+            run: stored.run.map(|run| run.0),
+            run_margin: stored.run_margin.0,
+            lease: stored.lease.0,
+            grace: stored.grace.0,
+            input: stored.input.0,
+            retention: stored.retention.0,
+        }
     }
 }
 
-#[derive(Default, Serialize, Deserialize)]
+/// A span of time: nanoseconds, because the text is written and read with every task. Files of earlier
+/// builds hold seconds and nanoseconds apart; so does a span beyond 584 years.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Span(Duration);
+
+impl Span {
+    const fn is_zero(&self) -> bool {
+        self.0.is_zero()
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match u64::try_from(self.0.as_nanos()) {
+            Ok(nanos) => serializer.serialize_u64(nanos),
+            Err(_) => self.0.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Nanos(u64),
+            Parts(Duration),
+        }
+
+        Ok(Self(match Either::deserialize(deserializer)? {
+            Either::Nanos(nanos) => Duration::from_nanos(nanos),
+            Either::Parts(span) => span,
+        }))
+    }
+}
+
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct StoredResources {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cpu_milli: Option<u32>,
@@ -84,6 +136,10 @@ pub(super) struct StoredResources {
 }
 
 impl StoredResources {
+    const fn is_empty(&self) -> bool {
+        self.cpu_milli.is_none() && self.memory_mb.is_none() && self.scratch_mb.is_none()
+    }
+
     const fn of(resources: &Resources) -> Self {
         let Resources { cpu_milli, memory_mb, scratch_mb } = *resources;
         Self { cpu_milli, memory_mb, scratch_mb }
@@ -97,10 +153,10 @@ impl From<StoredResources> for Resources {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredPolicy {
     max_attempts: u32,
-    backoff: Duration,
+    backoff: Span,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     on: Vec<String>,
 }
@@ -109,7 +165,7 @@ impl StoredPolicy {
     fn of(policy: &Policy) -> Self {
         Self {
             max_attempts: policy.max_attempts,
-            backoff: policy.backoff,
+            backoff: Span(policy.backoff),
             on: policy.on.iter().map(|kind| kind.as_str().to_owned()).collect(),
         }
     }
@@ -121,6 +177,23 @@ impl TryFrom<StoredPolicy> for Policy {
     fn try_from(stored: StoredPolicy) -> Result<Self, Fault> {
         let StoredPolicy { max_attempts, backoff, on } = stored;
         let on = on.iter().map(|word| kind_of(word)).collect::<Result<_, _>>()?;
-        Ok(Self { max_attempts, backoff, on })
+        Ok(Self { max_attempts, backoff: backoff.0, on })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_a_number_and_the_older_form_is_still_read() {
+        // [DUR-1]
+        let spans = [Duration::ZERO, Duration::new(45, 1), Duration::MAX];
+        let text = serde_json::to_string(&spans.map(Span)).expect("a text");
+        assert!(text.starts_with("[0,45000000001,{"), "{text}");
+        let read: [Span; 3] = serde_json::from_str(&text).expect("the spans");
+        assert_eq!(read.map(|span| span.0), spans);
+        let older: Span = serde_json::from_str(r#"{"secs":45,"nanos":1}"#).expect("a span");
+        assert_eq!(older.0, Duration::new(45, 1));
     }
 }

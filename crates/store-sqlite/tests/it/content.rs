@@ -81,9 +81,13 @@ async fn a_file_that_a_crash_left_without_a_task_is_swept() {
     let claimed = claim(&store).await.expect("work");
     post(&store, attempt(&claimed, Change::Finish(large(1)))).await;
     drop(store);
-    let stray = folder.path().join("tasks.db.contents").join("tsk_0-9-9");
-    std::fs::write(&stray, "x").expect("a stray file");
+    let known = claimed.row.id();
+    let strays = ["tsk_0-9-9".to_owned(), "odd".to_owned(), format!("{known}-9-9")]
+        .map(|name| folder.path().join("tasks.db.contents").join(name));
+    for stray in &strays {
+        std::fs::write(stray, "x").expect("a stray file");
+    }
     let (store, _) = open(folder.path()).await;
-    assert!(!stray.exists());
+    assert!(strays.iter().all(|stray| !stray.exists()));
     assert_eq!(task(&store, 0).await.1.outcome, Some(large(1)));
 }

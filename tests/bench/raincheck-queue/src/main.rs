@@ -2,11 +2,13 @@
 //!
 //! `raincheck-queue drain full|process WORKERS JOBS SECONDS FOLDER`
 //! `raincheck-queue submit full|process CALLERS JOBS SECONDS FOLDER`
+//! `raincheck-queue open full|process 1 0 0 FOLDER`
 //!
 //! `drain`: the lane is held while the queue is filled, outside the clock; then WORKERS tasks run at
 //! once. The rate is of the tasks whose executor was called until all were done or SECONDS were over;
 //! each of them is also ended, recorded with its history, and committed.
 //! `submit`: CALLERS submit one task after the other, each waiting for its commit.
+//! `open`: opens what `submit` left in FOLDER, and prints seconds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -81,11 +83,17 @@ async fn submit(handle: &Handle, n_callers: u64, n_jobs: u64) -> Result<Duration
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, durability, n, jobs, seconds, folder] = arguments.as_slice() else {
-        return Err("usage: raincheck-queue drain|submit full|process N JOBS SECONDS FOLDER".into());
+        return Err("usage: raincheck-queue drain|submit|open full|process N JOBS SECONDS FOLDER".into());
     };
     let (n, n_jobs): (u32, u64) = (n.parse()?, jobs.parse()?);
     let at_most = Duration::from_secs(seconds.parse()?);
+    let begun = Instant::now();
     let handle = engine(durability == "full", n, Path::new(folder))?;
+    if what == "open" {
+        handle.lanes().await?;
+        println!("{:.3}", begun.elapsed().as_secs_f64());
+        std::process::exit(0);
+    }
     handle.hold(LaneId::from(LANE), Some(WaitReason::Disconnected)).await?;
     #[expect(clippy::cast_precision_loss, reason = "a count of tasks is small")]
     let rate = if what == "drain" {
