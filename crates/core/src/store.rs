@@ -13,7 +13,7 @@ use async_trait::async_trait;
 
 use crate::content::Json;
 use crate::decide::{Change, Refusal};
-use crate::ids::{Fence, LaneId, TaskId};
+use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
 use crate::lifecycle::State;
 use crate::progress::Progress;
@@ -422,6 +422,19 @@ pub trait TaskStore: Send + Sync + 'static {
     /// # Errors
     /// [`Error`] when nothing can be read.
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error>;
+
+    /// Finds a committed artifact of a readable task by its name alone, and the task that it belongs to
+    /// [ART-2].
+    ///
+    /// Whoever asks has proved by a signed link that the owner gave the name away. A store that keeps
+    /// artifacts answers; one that does not has none.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {
+        let _ = id;
+        Ok(None)
+    }
 
     /// Returns how many tasks run before a queued one.
     ///

@@ -105,6 +105,10 @@ impl ToolSet for Commands {
         Arc::clone(&self.shelf) as Arc<dyn Executor>
     }
 
+    fn artifacts(&self) -> Option<PathBuf> {
+        Some(self.shelf.root.clone())
+    }
+
     async fn forget(&self, ids: &[TaskId]) {
         for id in ids {
             let folder = self.shelf.root.join(id.to_string());

@@ -4,15 +4,17 @@ mod reads;
 mod submit;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use raincheck_core::content::Json;
+use raincheck_core::error::Error;
 use raincheck_core::ids::{LaneId, ToolName};
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::Traits;
-use raincheck_core::task::{Outcome, Payload, Resources, Row};
+use raincheck_core::task::{Artifact, Outcome, Payload, Resources, Row};
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 
@@ -115,6 +117,17 @@ pub struct Cancelled {
     pub acknowledged: bool,
 }
 
+/// An artifact, and where it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// What is known of it.
+    pub artifact: Artifact,
+    /// Its path below the folder that holds it.
+    pub path: PathBuf,
+    /// The folders that tool sets hold artifacts in.
+    pub folders: Vec<PathBuf>,
+}
+
 /// A running engine, seen from outside. Cloning is cheap.
 ///
 /// Every call that needs the store waits until the [service](crate::Service) has opened it. A call
@@ -145,6 +158,17 @@ impl Handle {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
+    }
+
+    /// Waits until the store is open.
+    ///
+    /// # Errors
+    /// `storage_unavailable` when it cannot be opened, or the engine ends before.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn ready(&self) -> Result<(), Error> {
+        self.shared.ready().await
     }
 
     /// Returns what the store promises.

@@ -1,6 +1,7 @@
 //! The tools of one bridge, and where their calls go.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -88,6 +89,13 @@ pub trait ToolSet: Send + Sync + 'static {
 
     /// Returns what runs the attempts. Asked once, at the start.
     fn executor(&self) -> Arc<dyn Executor>;
+
+    /// Returns the folder that holds the artifacts of the set: each lies below it, at the task's id and
+    /// then at [`Artifact::path`](raincheck_core::task::Artifact::path). `None` when the set leaves
+    /// none.
+    fn artifacts(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1].
     async fn forget(&self, ids: &[TaskId]) {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use raincheck_core::content::Json;
-use raincheck_core::ids::Fence;
+use raincheck_core::ids::{ArtifactId, Fence, TaskId};
 use raincheck_core::lifecycle::{Event, State};
 use raincheck_core::progress::Progress;
 use raincheck_core::task::{Artifact, Attempt, Cause, Metrics, Outcome, Payload, TaskEvent};
@@ -12,6 +12,7 @@ use raincheck_core::time::Timestamp;
 use crate::fault::Fault;
 use crate::files::Files;
 use crate::outcome::{self, json};
+use crate::rows;
 
 pub(crate) const INPUTS: &str = "SELECT body, file FROM inputs WHERE seq = ?";
 pub(crate) const RESULTS: &str = "SELECT outcome, outcome_file, late, late_file, progress, partial \
@@ -22,6 +23,19 @@ pub(crate) const ATTEMPTS: &str = "SELECT attempt, fence, worker, started_at, en
      FROM attempts WHERE seq = ? ORDER BY fence";
 pub(crate) const ARTIFACTS: &str =
     "SELECT id, name, kind, size, sha256, path FROM artifacts WHERE seq = ? ORDER BY n";
+pub(crate) const ARTIFACT: &str = "SELECT a.id, a.name, a.kind, a.size, a.sha256, a.path, t.id FROM artifacts a \
+     JOIN tasks t ON t.seq = a.seq WHERE a.id = ? AND t.state <> 'expired'";
+
+/// Finds an artifact by its name, and the task that it belongs to.
+pub(crate) fn find_artifact(
+    connection: &Connection,
+    id: &ArtifactId,
+) -> Result<Option<(TaskId, Artifact)>, Fault> {
+    let mut statement = connection.prepare_cached(ARTIFACT)?;
+    let mut found = statement.query([id.as_str()])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    Ok(Some((rows::task_id(row.get(6)?)?, artifact(row)?)))
+}
 
 /// Reads what a task was given.
 pub(crate) fn inputs(

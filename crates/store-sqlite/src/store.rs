@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::Change;
-use raincheck_core::ids::{Fence, LaneId, TaskId};
+use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Reply};
 use raincheck_core::lifecycle::State;
@@ -21,7 +21,7 @@ use raincheck_core::store::{
     Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Extra, Filter, Found,
     LaneView, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits, Verdict,
 };
-use raincheck_core::task::{Outcome, Row, WaitReason};
+use raincheck_core::task::{Artifact, Outcome, Row, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
@@ -487,6 +487,12 @@ impl TaskStore for SqliteStore {
             }
         }
         Err(Fault::Broken("a task whose history or contents do not fit its row").into())
+    }
+
+    async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {
+        // What the file holds is committed.
+        let id = id.clone();
+        self.readers.read(move |connection, _| payload::find_artifact(connection, &id)).await
     }
 
     async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {

@@ -12,12 +12,12 @@ use super::{
     Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Filter, Found,
     LaneView, NoSink, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits, Verdict,
 };
-use crate::ids::{Fence, LaneId, TaskId};
+use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
 use crate::ledger::{Command, Ledger, Reply};
 use crate::lifecycle::State;
 use crate::scope::Scope;
-use crate::task::{Row, WaitReason};
+use crate::task::{Artifact, Row, WaitReason};
 use crate::time::Timestamp;
 
 use shelf::Shelf;
@@ -316,6 +316,10 @@ impl TaskStore for MemoryStore {
             Some(payload) if row.state != State::Expired => Found::Task(row.clone(), payload),
             _ => Found::Tombstone(row.clone()),
         })
+    }
+
+    async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {
+        Ok(self.lock().shelf.artifact(id))
     }
 
     async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {

@@ -1,6 +1,7 @@
 //! Every tool of every set, by its name.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use raincheck_core::tool::ToolSpec;
@@ -19,6 +20,8 @@ pub(crate) struct Tool {
 /// Every tool.
 pub(crate) struct Tools {
     pub(crate) specs: Arc<[ToolSpec]>,
+    /// Where artifacts lie.
+    pub(crate) folders: Box<[PathBuf]>,
     by_name: HashMap<Box<str>, Tool>,
 }
 
@@ -43,7 +46,8 @@ impl Tools {
                 by_name.insert(tool.spec.name.as_str().into(), tool);
             }
         }
-        Self { specs: specs.into(), by_name }
+        let folders = sets.iter().filter_map(|set| set.artifacts()).collect();
+        Self { specs: specs.into(), folders, by_name }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Tool> {

@@ -1,5 +1,6 @@
 //! Looking at tasks, waiting for them, and ending them early.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,14 +8,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::ids::{ArtifactId, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::log::{Line, may_grow};
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Post, Verdict};
 use raincheck_core::task::{Payload, Row, WaitReason};
 
-use super::{Accepted, Cancelled, Handle, View};
+use super::{Accepted, Cancelled, Handle, Kept, View};
 use crate::waits::Watch;
 
 impl Handle {
@@ -192,6 +193,26 @@ impl Handle {
             }
             is_over = timeout_at(deadline, watch.changed()).await.is_err();
         }
+    }
+
+    /// Finds an artifact of a task that can still be read by its name alone; `None` when there is none
+    /// [ART-2].
+    ///
+    /// No scope is asked for: the name comes from a link that was signed for the task's owner.
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn artifact(&self, id: &ArtifactId) -> Result<Option<Kept>, Error> {
+        self.shared.ready().await?;
+        let found = self.shared.store.artifact(id).await?;
+        Ok(found.map(|(task, artifact)| Kept {
+            path: Path::new(&task.to_string()).join(&*artifact.path),
+            artifact,
+            folders: self.shared.tools.folders.to_vec(),
+        }))
     }
 
     /// Shows the lanes, their queues and the places that are taken [QUEUE-7].

@@ -26,6 +26,7 @@ fn plans() -> String {
         payload::EVENTS,
         payload::ATTEMPTS,
         payload::ARTIFACTS,
+        payload::ARTIFACT,
     ];
     let plan_of = |sql: &str| {
         let words: Vec<_> = sql.split_whitespace().filter(|word| *word != "\\").collect();
@@ -62,5 +63,6 @@ fn every_statement_finds_its_rows_by_key() {
         SELECT n, at, attempt, fence, from_state, to | SEARCH task_events USING PRIMARY KEY (seq=?)
         SELECT attempt, fence, worker, started_at, e | SEARCH attempts USING PRIMARY KEY (seq=?)
         SELECT id, name, kind, size, sha256, path FR | SEARCH artifacts USING PRIMARY KEY (seq=?)
+        SELECT a.id, a.name, a.kind, a.size, a.sha25 | SEARCH a USING INDEX artifacts_by_id (id=?); SEARCH t USING INTEGER PRIMARY KEY (rowid=?)
     "#]].assert_eq(&plans());
 }

@@ -14,10 +14,12 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::retry;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Beat, Claim, Claimed, Cursor, Directive, Filter, Found, NoSink, Post, Submit, Submitted,
+    Beat, Claim, Claimed, Cursor, Directive, Extra, Filter, Found, NoSink, Post, Submit, Submitted,
     TaskStore, Verdict,
 };
-use raincheck_core::task::{Cause, Limits, Outcome, Payload, Resources, Row, Task, WaitReason};
+use raincheck_core::task::{
+    Artifact, Cause, Limits, Outcome, Payload, Resources, Row, Task, WaitReason,
+};
 use raincheck_core::time::Timestamp;
 
 const START: Timestamp = Timestamp::from_millis(1_000_000);
@@ -304,6 +306,37 @@ pub(super) async fn an_expired_task_is_a_tombstone_then_nothing(store: &dyn Task
     assert_eq!(swept, [id(0)], "[SWEEP-1] what was forgotten");
     let found = must(store.find(&Scope::local(), id(0)).await);
     assert!(matches!(found, Found::Absent), "[SWEEP-1] found {found:?}");
+}
+
+pub(super) async fn an_artifact_is_found_by_its_id_as_long_as_its_task_is_read(
+    store: &dyn TaskStore,
+) {
+    open(store, 1, 100).await;
+    for n in 0..2 {
+        submit(store, one(n, |task| task.limits.retention = Duration::from_secs(1 + n))).await;
+        let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+        let artifacts = vec![artifact(n, "a"), artifact(n, "b")];
+        let extra = Some(Box::new(Extra { artifacts, ..Extra::default() }));
+        post(store, START, Post { extra, ..attempt(&claimed, done("x"), true) }).await;
+    }
+    let find = async |n: u64, name| must(store.artifact(&artifact(n, name).id).await);
+    assert_eq!(find(0, "b").await, Some((id(0), artifact(0, "b"))), "[ART-2]");
+    assert_eq!(find(1, "a").await, Some((id(1), artifact(1, "a"))), "[ART-2]");
+    assert_eq!(find(7, "a").await, None, "[ART-2] one that nobody left");
+    must(must(store.fire(at(1), 100).await).receipt.committed().await);
+    assert_eq!(find(0, "a").await, None, "[ART-2] after the retention");
+    assert_eq!(find(1, "b").await, Some((id(1), artifact(1, "b"))), "[ART-2] of another task");
+}
+
+fn artifact(n: u64, name: &str) -> Artifact {
+    Artifact {
+        id: format!("art_{n}{name}").into(),
+        name: name.into(),
+        kind: "file".into(),
+        size: n,
+        sha256: "00".into(),
+        path: format!("artifacts/art_{n}{name}").into(),
+    }
 }
 
 pub(super) async fn a_failed_attempt_is_retried_by_policy(store: &dyn TaskStore) {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::content::Json;
 use crate::error::Error;
-use crate::ids::TaskId;
+use crate::ids::{ArtifactId, TaskId};
 use crate::ledger::Record;
 use crate::lifecycle::State;
 use crate::store::memory::MemoryLimits;
 use crate::store::{Beat, Extra};
-use crate::task::{Attempt, Metrics, Outcome, Payload, Row, TaskEvent};
+use crate::task::{Artifact, Attempt, Metrics, Outcome, Payload, Row, TaskEvent};
 
 /// Attempts that stay listed; older ones of a task that is retried for ever are dropped.
 const MAX_ATTEMPTS: usize = 100;
@@ -19,6 +19,8 @@ const MAX_ATTEMPTS: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     items: BTreeMap<TaskId, Item>,
+    /// The task of every artifact.
+    artifacts: BTreeMap<ArtifactId, TaskId>,
     /// Ended tasks, the oldest first; some may have expired since.
     settled: VecDeque<TaskId>,
     n_settled: usize,
@@ -105,9 +107,14 @@ impl Shelf {
     }
 
     fn bury(&mut self, id: TaskId) {
-        if let Some(size) = self.items.remove(&id).and_then(|item| item.settled) {
-            self.n_settled -= 1;
-            self.settled_bytes -= size;
+        if let Some(item) = self.items.remove(&id) {
+            for artifact in &item.payload.artifacts {
+                self.artifacts.remove(&artifact.id);
+            }
+            if let Some(size) = item.settled {
+                self.n_settled -= 1;
+                self.settled_bytes -= size;
+            }
         }
         self.tombstones.push_back(id);
         self.n_tombstones += 1;
@@ -192,6 +199,7 @@ impl Shelf {
     pub(super) fn keep_extra(&mut self, id: TaskId, extra: Extra) {
         if let Some(item) = self.items.get_mut(&id) {
             item.metrics = extra.metrics.or(item.metrics);
+            self.artifacts.extend(extra.artifacts.iter().map(|one| (one.id.clone(), id)));
         }
         self.edit(id, |payload| {
             payload.progress = extra.progress.or(payload.progress.take());
@@ -213,6 +221,13 @@ impl Shelf {
 
     pub(super) fn inputs(&self, id: TaskId) -> Json {
         self.items.get(&id).map_or_else(Json::null, |item| item.payload.inputs.clone())
+    }
+
+    pub(super) fn artifact(&self, id: &ArtifactId) -> Option<(TaskId, Artifact)> {
+        let task = *self.artifacts.get(id)?;
+        let item = self.items.get(&task)?;
+        let artifact = item.payload.artifacts.iter().find(|one| one.id == *id)?;
+        Some((task, artifact.clone()))
     }
 
     pub(super) fn payload(&self, id: TaskId) -> Option<Arc<Payload>> {
