@@ -1,5 +1,6 @@
 //! `endpoint.json`: how a client on this machine finds the listener and its secret [SEC-4].
 
+mod instances;
 mod process;
 
 use std::io;
@@ -10,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind};
 use crate::folder::Folder;
+
+pub use instances::{all, of_instance, sweep};
 
 /// The version of the file's format.
 const VERSION: u32 = 1;
@@ -22,7 +25,7 @@ pub enum Kind {
     Browser,
     /// The bridge to Unity editors.
     Unity,
-    /// MCP over HTTP.
+    /// The programs of the same user, in a folder of this start's own.
     Http,
 }
 
@@ -71,6 +74,14 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
+impl Endpoint {
+    /// Returns whether the process that wrote the file still runs. Works with blocking calls.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        process::is_running(self.pid, self.pid_started)
+    }
+}
+
 /// Reads an endpoint file; `None` when there is none. Works with blocking calls.
 ///
 /// # Errors
@@ -90,6 +101,8 @@ pub(crate) struct Published {
     folder: Folder,
     name: String,
     instance_id: String,
+    /// The folder that is this instance's alone.
+    own: Option<PathBuf>,
 }
 
 impl Published {
@@ -118,7 +131,8 @@ impl Published {
             Ok((folder, name.to_owned()))
         });
         let (folder, name) = written.map_err(|error| unusable(&place.path, error))?;
-        Ok(Self { folder, name, instance_id: endpoint.instance_id })
+        let own = place.path.parent().filter(|_| place.kind == Kind::Http).map(Path::to_owned);
+        Ok(Self { folder, name, instance_id: endpoint.instance_id, own })
     }
 
     fn is_ours(&self) -> bool {
@@ -134,6 +148,10 @@ impl Drop for Published {
             && let Err(error) = self.folder.remove(&self.name)
         {
             tracing::warn!(%error, "the endpoint file stays behind");
+        }
+        if let Some(own) = &self.own {
+            // One that holds something else stays.
+            std::fs::remove_dir(own).ok();
         }
     }
 }

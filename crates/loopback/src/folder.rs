@@ -44,6 +44,19 @@ impl Folder {
         done
     }
 
+    /// Writes a file that is not there yet, whole; `false` when somebody else's is there.
+    pub(crate) fn publish(&self, name: &str, bytes: &[u8]) -> io::Result<bool> {
+        let random = random_name().map_err(io::Error::other)?;
+        let beside = format!(".{name}.{random}");
+        let done = self.0.create(&beside, bytes).and_then(|()| self.0.link(&beside, name));
+        // What failed is reported; a leftover does no harm.
+        self.0.remove(&beside).ok();
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+
     /// Reads a regular file; `None` when there is nothing.
     pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         match self.0.read(name) {

@@ -7,7 +7,7 @@
 //! counted, and nobody gets an `Access-Control` header [SEC-1, SEC-2, SEC-3, SEC-6].
 //!
 //! Clients find the listener through an [`endpoint`] file that only its owner can read [SEC-4].
-//! [`artifacts`] serves files by signed links [ART-2].
+//! [`artifacts`] serves files by signed links [ART-2], [`control`] takes calls of its owner's own programs.
 //!
 //! The crate reads no clock. Timers run on tokio's time, and any network that is an [`Accept`] can stand
 //! in for real sockets, so that a simulation drives all of it.
@@ -17,6 +17,8 @@ mod error;
 mod options;
 
 mod secret;
+
+mod port;
 
 pub mod endpoint;
 
@@ -30,9 +32,11 @@ mod refusal;
 
 pub mod artifacts;
 
+pub mod control;
+
 mod folder;
 
 pub use error::{Error, ErrorKind};
 pub use options::{Bearer, Limits, Options, Origin, Policy, Surface};
 pub use secret::Secret;
-pub use service::{Accept, Info, Service, Sockets, bind, over};
+pub use service::{Accept, Info, Service, Sockets, bind, can_listen, over};

@@ -1,6 +1,7 @@
 //! What a listener is made of.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,6 +19,8 @@ pub struct Options {
     pub protocol: u32,
     /// Where to listen. A port that is taken is left to its owner and another is used; 0 is any port.
     pub address: SocketAddr,
+    /// Where the last port is kept: while `address` has port 0, it is used again when it is free.
+    pub kept_port: Option<PathBuf>,
     /// Whether an address that other machines reach is meant; it needs a `token` too.
     pub allow_remote: bool,
     /// The secret of this listener; one is drawn when there is none.
@@ -44,6 +47,7 @@ impl Options {
             name,
             protocol: 1,
             address: (Ipv4Addr::LOCALHOST, 0).into(),
+            kept_port: None,
             allow_remote: false,
             token: None,
             names: Vec::new(),

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind};
 use crate::gate::{self, Hosts};
 use crate::health;
 use crate::options::{Limits, Options};
+use crate::port;
 use crate::secret::Secret;
 
 pub use accept::{Accept, Sockets};
@@ -53,7 +54,8 @@ pub struct Service<A = Sockets> {
     published: Option<Published>,
 }
 
-/// Opens a listener on the sockets of this machine, and writes its endpoint file with blocking calls.
+/// Opens a listener on the sockets of this machine. Writes its endpoint file, and keeps its port, with
+/// blocking calls.
 ///
 /// # Errors
 /// When the address is not loopback and that was not meant or has no token, when it cannot be
@@ -63,7 +65,10 @@ pub struct Service<A = Sockets> {
 /// When two surfaces share a route, or one has a fallback.
 pub async fn bind(options: Options) -> Result<(Service, Info), Error> {
     check_reach(&options)?;
-    let asked = options.address;
+    let kept = options.kept_port.clone().filter(|_| options.address.port() == 0);
+    let last = kept.as_deref().and_then(port::last);
+    let mut asked = options.address;
+    asked.set_port(last.unwrap_or(asked.port()));
     let sockets = Sockets::open(asked).await.map_err(|error| {
         let message = format!("cannot listen on `{asked}`; choose another address");
         Error::new(ErrorKind::Address, message).because(error)
@@ -73,8 +78,21 @@ pub async fn bind(options: Options) -> Result<(Service, Info), Error> {
     if let Some(taken) = taken_port {
         tracing::warn!(taken, port = address.port(), "the port belongs to another program");
     }
+    if let Some(path) = kept.filter(|_| last != Some(address.port()))
+        && let Err(error) = port::keep(&path, address.port())
+    {
+        tracing::warn!(%error, "the port was not kept; the next start will have another");
+    }
     let (service, info) = over(sockets, address, options)?;
     Ok((service, Info { taken_port, ..info }))
+}
+
+/// Returns whether a listener could be opened on loopback now.
+///
+/// # Errors
+/// Why it could not.
+pub fn can_listen() -> io::Result<()> {
+    std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map(drop)
 }
 
 /// Makes a listener of any network that can accept, which goes by `address`.

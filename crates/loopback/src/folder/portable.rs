@@ -25,6 +25,10 @@ impl Folder {
         fs::rename(self.0.join(from), self.0.join(to))
     }
 
+    pub(super) fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::hard_link(self.0.join(from), self.0.join(to))
+    }
+
     pub(super) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let path = self.0.join(name);
         if !path.symlink_metadata()?.is_file() {

@@ -44,6 +44,10 @@ impl Folder {
         Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
     }
 
+    pub(super) fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::linkat(&self.0, from, &self.0, to, AtFlags::empty())?)
+    }
+
     pub(super) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::empty())?);

@@ -8,7 +8,8 @@ use crate::error::{Error, ErrorKind};
 use crate::folder::Folder;
 
 impl Secret {
-    /// Reads the secret of a file, or draws one and writes it there.
+    /// Reads the secret of a file, or draws one and writes it there. Of several that draw one at the
+    /// same time the first writes it, and the others read that one.
     ///
     /// The file and its folder are readable for their owner only. Works with blocking calls.
     ///
@@ -16,13 +17,17 @@ impl Secret {
     /// When the folder is another user's, or the file holds something else.
     pub fn kept(path: &Path) -> Result<Self, Error> {
         let (folder, name) = open(path)?;
-        match folder.read(name).map_err(|error| unusable(path, error))? {
-            None => create(&folder, name, path),
-            Some(bytes) => std::str::from_utf8(&bytes)
-                .ok()
-                .and_then(|text| Self::from_text(text.trim_end()))
-                .ok_or_else(|| unusable(path, io::ErrorKind::InvalidData.into())),
+        if let Some(secret) = read(&folder, name).map_err(|error| unusable(path, error))? {
+            return Ok(secret);
         }
+        let secret = Self::random()?;
+        let kept = match folder.publish(name, line(&secret).as_bytes()) {
+            Ok(true) => return Ok(secret),
+            Ok(false) => read(&folder, name),
+            Err(error) => Err(error),
+        };
+        kept.and_then(|secret| secret.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            .map_err(|error| unusable(path, error))
     }
 
     /// Draws a new secret and writes it over the one of a file.
@@ -31,7 +36,9 @@ impl Secret {
     /// When the file cannot be written.
     pub fn rotate(path: &Path) -> Result<Self, Error> {
         let (folder, name) = open(path)?;
-        create(&folder, name, path)
+        let secret = Self::random()?;
+        folder.replace(name, line(&secret).as_bytes()).map_err(|error| unusable(path, error))?;
+        Ok(secret)
     }
 }
 
@@ -39,11 +46,16 @@ fn open(path: &Path) -> Result<(Folder, &str), Error> {
     Folder::of(path).map_err(|error| unusable(path, error))
 }
 
-fn create(folder: &Folder, name: &str, path: &Path) -> Result<Secret, Error> {
-    let secret = Secret::random()?;
-    let line = format!("{}\n", secret.text());
-    folder.replace(name, line.as_bytes()).map_err(|error| unusable(path, error))?;
-    Ok(secret)
+/// Reads a secret; `None` when there is no file.
+fn read(folder: &Folder, name: &str) -> io::Result<Option<Secret>> {
+    let Some(bytes) = folder.read(name)? else { return Ok(None) };
+    let text = std::str::from_utf8(&bytes).ok();
+    let secret = text.and_then(|text| Secret::from_text(text.trim_end()));
+    secret.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn line(secret: &Secret) -> String {
+    format!("{}\n", secret.text())
 }
 
 fn unusable(path: &Path, error: io::Error) -> Error {
@@ -67,6 +79,20 @@ mod tests {
         let second = Secret::rotate(&path).expect("rotated");
         assert_ne!(second.text(), first.text());
         assert_eq!(Secret::kept(&path).expect("read").text(), second.text());
+    }
+
+    #[test]
+    fn of_many_that_draw_a_secret_at_once_all_have_the_same() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("http/secret");
+        let drawn: Vec<String> = std::thread::scope(|scope| {
+            let draw = || Secret::kept(&path).expect("made or read").text().to_owned();
+            let all: Vec<_> = (0..16).map(|_| scope.spawn(draw)).collect();
+            all.into_iter().map(|one| one.join().expect("no panic")).collect()
+        });
+        assert!(drawn.iter().all(|one| *one == drawn[0]), "{} secrets", drawn.len());
+        let left = path.parent().expect("a folder").read_dir().expect("listed").count();
+        assert_eq!(left, 1, "nothing is left beside it");
     }
 
     #[test]

@@ -53,6 +53,23 @@ async fn a_taken_port_is_left_to_its_owner() {
 }
 
 #[tokio::test]
+async fn a_port_that_was_kept_is_taken_again_when_it_is_free() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let kept_port = Some(dir.path().join("kept/port"));
+    let kept = || Options { kept_port: kept_port.clone(), ..options() };
+    let (first, mut running) = open(kept()).await;
+    let (meanwhile, mut also) = open(kept()).await;
+    assert_ne!(meanwhile.port, first.port, "[SEC-5]");
+    running.shutdown().await;
+    also.shutdown().await;
+    let (again, mut running) = open(kept()).await;
+    assert_eq!(again.port, meanwhile.port, "the last one that was used");
+    running.shutdown().await;
+    std::fs::write(kept_port.as_deref().expect("a path"), "no port").expect("written");
+    assert!(open(kept()).await.0.port > 0, "what is no port does not stop a start");
+}
+
+#[tokio::test]
 async fn an_address_that_other_machines_reach_needs_leave_and_a_token() {
     let anywhere: SocketAddr = (Ipv4Addr::UNSPECIFIED, 0).into();
     let without_leave = Options { address: anywhere, ..options() };
