@@ -82,6 +82,11 @@ impl Answer {
         self
     }
 
+    /// Makes a text of it, without what stands beside.
+    pub(crate) fn into_text(self) -> String {
+        self.text.unwrap_or_else(|| "null".to_owned())
+    }
+
     /// Makes the wire's result. With `is_structured`, an object goes out a second time as
     /// `structuredContent`; what is no object cannot, and stays in the text alone.
     pub(crate) fn into_result(self, is_structured: bool) -> CallToolResult {

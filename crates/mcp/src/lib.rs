@@ -5,6 +5,8 @@
 //! else a handle and the next call to make. Beside the tools of the engine stand the six canonical
 //! ones, `submit_task` to `get_task_result`.
 //!
+//! [`Control`] answers the same six but one for the command line of the server's owner.
+//!
 //! Bytes stay bytes: arguments reach a tool, and results their caller, as they were written. This is
 //! the only crate that names `rmcp`.
 //!
@@ -36,11 +38,17 @@ mod instructions;
 
 mod connection;
 
+mod links;
+
+mod control;
+
 pub mod stdio;
 
 pub mod client;
 
 pub use self::budget::Ceilings;
+pub use self::control::{Control, Reply};
+pub use self::links::Links;
 pub use self::schema::check_schema;
 pub use self::server::{Facade, Options, Starter};
 pub use self::stdio::{Streams, serve_stdio, take_stdout};

@@ -24,6 +24,7 @@ use crate::budget::{Budget, Ceilings};
 use crate::call::{self, Caller};
 use crate::connection::{Arguments, Connection};
 use crate::instructions;
+use crate::links::Links;
 use crate::progress::Listener;
 use crate::schema::Validators;
 use crate::tools::canonical;
@@ -43,6 +44,8 @@ pub struct Options {
     pub is_structured: bool,
     /// After what time clients give up.
     pub ceilings: Ceilings,
+    /// Writes links to artifacts; without it they are listed without one.
+    pub links: Option<Arc<dyn Links>>,
 }
 
 impl Options {
@@ -55,6 +58,7 @@ impl Options {
             scope: Scope::local(),
             is_structured: false,
             ceilings: Ceilings::default(),
+            links: None,
         }
     }
 }
@@ -93,6 +97,10 @@ impl Facade {
     #[must_use]
     pub fn engine(&self) -> &Handle {
         &self.0.engine
+    }
+
+    pub(crate) fn links(&self) -> Option<&dyn Links> {
+        self.0.options.links.as_deref()
     }
 
     pub(crate) fn validators(&self) -> &Validators {

@@ -101,15 +101,24 @@ pub(crate) async fn call(
     arguments: &Json,
     caller: &mut Caller,
 ) -> Answer {
-    let answered = match tool {
+    answer(facade, tool, arguments, caller).await.unwrap_or_else(|error| Answer::error(&error))
+}
+
+/// As [`call`], with a failure as what it is.
+pub(crate) async fn answer(
+    facade: &Facade,
+    tool: Tool,
+    arguments: &Json,
+    caller: &mut Caller,
+) -> Result<Answer, Error> {
+    match tool {
         Tool::Submit => submit::call(facade, arguments, caller).await,
         Tool::Status => status::call(facade, arguments, caller).await,
         Tool::Logs => logs::call(facade, arguments, caller).await,
         Tool::List => list::call(facade, arguments, caller).await,
         Tool::Cancel => cancel::call(facade, arguments, caller).await,
         Tool::Result => result::call(facade, arguments, caller).await,
-    };
-    answered.unwrap_or_else(|error| Answer::error(&error))
+    }
 }
 
 /// Takes `task_id`; whatever is no id is nobody's task [ID-1, SCOPE-2].

@@ -9,8 +9,10 @@
 
 mod calls;
 mod client;
+mod control;
 mod ends;
 mod lines;
+mod links;
 mod logs;
 mod outcomes;
 mod progress;

@@ -9,7 +9,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::lane;
 use raincheck_core::log::{Level, Stream};
 use raincheck_core::progress::Progress;
-use raincheck_core::task::Outcome;
+use raincheck_core::task::{Artifact, Outcome};
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Attempt, Functions, Options, TaskContext};
 use serde_json::Value;
@@ -38,6 +38,7 @@ fn tools() -> Functions {
         })
         .with(spec("steps"), steps)
         .with(spec("chatter"), chatter)
+        .with(spec("leave"), leave)
         .with(spec("picture"), |_, _| async {
             let json = Json::parse(r#"{"w":2,"h":1}"#).expect("JSON");
             let image = Content::Binary { mime: "image/png".into(), data: Arc::from(*b"png") };
@@ -91,6 +92,23 @@ async fn steps(attempt: Attempt, context: TaskContext) -> Outcome {
         let percent = percent.as_f64();
         context.progress(Progress { percent, ..Progress::default() });
         sleep(pause).await;
+    }
+    success(object())
+}
+
+/// Leaves the artifacts in `names`.
+async fn leave(attempt: Attempt, context: TaskContext) -> Outcome {
+    let inputs: Value = attempt.inputs.read().expect("an object");
+    for name in inputs["names"].as_array().expect("names") {
+        let id = context.new_artifact_id();
+        context.artifact(Artifact {
+            path: format!("artifacts/{id}").into(),
+            id,
+            name: name.as_str().expect("a name").into(),
+            kind: "file".into(),
+            size: 3,
+            sha256: "00".into(),
+        });
     }
     success(object())
 }

@@ -20,9 +20,10 @@ use crate::server::Facade;
 
 pub(super) const DEFINITION: Definition = Definition {
     title: "Task result",
-    description: "Reads how a task ended: result or error, artifacts, attempts, metrics. Reading again \
-                  gives the same answer until expires_at. wait_s (up to 60) sleeps until the end; a \
-                  task that still runs is answered with its status and poll_after_ms.",
+    description: "Reads how a task ended: result or error, artifacts (fetch them from download_url), \
+                  attempts, metrics. Reading again gives the same answer until expires_at. wait_s (up to \
+                  60) sleeps until the end; a task that still runs is answered with its status and \
+                  poll_after_ms.",
     schema: r#"{"type":"object","properties":{"task_id":{"type":"string"},"wait_s":{"type":"number","minimum":0,"default":0}},"required":["task_id"],"additionalProperties":false}"#,
     hints: READS,
 };
@@ -69,6 +70,8 @@ struct Artifact<'a> {
     size_bytes: u64,
     sha256: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    download_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
 }
 
@@ -90,21 +93,40 @@ pub(super) async fn call(
         }
     };
     match &view.payload {
-        Some(payload) if view.row.state.is_terminal() => Ok(ended(&view, payload)),
+        Some(payload) if view.row.state.is_terminal() => {
+            let links = links(facade, &view.row, payload).await;
+            Ok(ended(&view, payload, links))
+        }
         _ => Ok(status::answer(&view, engine.now())),
     }
 }
 
+/// Returns a link to each artifact, good until the task expires; none where nothing serves them.
+async fn links(facade: &Facade, row: &Row, payload: &Payload) -> Vec<String> {
+    match (facade.links(), row.expires_at()) {
+        (Some(links), Some(expires)) if !payload.artifacts.is_empty() => {
+            links.write(&payload.artifacts, expires).await.unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Answers with an ended task. A task that failed is not a failed call.
-fn ended(view: &View, payload: &Payload) -> Answer {
+fn ended(view: &View, payload: &Payload, links: Vec<String>) -> Answer {
     let row = &view.row;
+    let links = links.into_iter().map(Some).chain(std::iter::repeat(None));
     let (mut result, error) = outcome(payload.outcome.as_ref(), row);
     let beside = result.as_mut().map(Parts::take_blocks).unwrap_or_default();
     let answer = Answer::json(&Ended {
         task_id: row.id(),
         state: canonical::word(row.state),
         result,
-        artifacts: payload.artifacts.iter().map(|artifact| shown_artifact(artifact, row)).collect(),
+        artifacts: payload
+            .artifacts
+            .iter()
+            .zip(links)
+            .map(|(artifact, link)| shown_artifact(artifact, link, row))
+            .collect(),
         error,
         completed_at: row.ended_at,
         expires_at: row.expires_at(),
@@ -156,13 +178,18 @@ fn shown_attempt(attempt: &Attempt) -> Attempt {
     Attempt { error: attempt.error.as_ref().map(shown), ..attempt.clone() }
 }
 
-fn shown_artifact<'a>(artifact: &'a task::Artifact, row: &Row) -> Artifact<'a> {
+fn shown_artifact<'a>(
+    artifact: &'a task::Artifact,
+    download_url: Option<String>,
+    row: &Row,
+) -> Artifact<'a> {
     Artifact {
         artifact_id: &artifact.id,
         name: &artifact.name,
         kind: &artifact.kind,
         size_bytes: artifact.size,
         sha256: &artifact.sha256,
+        download_url,
         expires_at: row.expires_at(),
     }
 }
