@@ -9,7 +9,7 @@ use raincheck::mcp::stdio::Stdout;
 use raincheck::mcp::{Streams, take_stdout};
 use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
-use raincheck::{Builder, Raincheck};
+use raincheck::{Builder, Listening, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::instance::{self, Card, Instance, LaneCard};
@@ -75,9 +75,12 @@ fn compose(
         .scope(&shared.scope)
         .tools(commands)
         .logs(FileLogs::new(tasks));
+    let mut listening = Listening::new().for_programs(paths.endpoints());
     if let Store::Path(path) = store {
         server = server.store(SqliteStore::new(Options::full(path)));
+        listening = listening.kept_in(paths.home.join("http"));
     }
+    server = server.listening(listening);
     if serving.structured_content {
         server = server.structured_content();
     }

@@ -54,6 +54,12 @@ impl Paths {
         Ok(Self { state, runtime, home })
     }
 
+    /// Returns the folder with the endpoint file of every server that programs of this user can call.
+    #[must_use]
+    pub fn endpoints(&self) -> PathBuf {
+        self.runtime.join("http")
+    }
+
     /// Creates this binary's folder, readable for its user only.
     ///
     /// # Errors

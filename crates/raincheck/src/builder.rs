@@ -14,6 +14,8 @@ use raincheck_core::log::LogStore;
 use raincheck_core::store::TaskStore;
 use raincheck_runtime::{Functions, Handle, Options, Service, ToolSet};
 
+#[cfg(feature = "loopback")]
+use crate::listener::Listening;
 use crate::tool::Tool;
 
 /// Where a server begins: [`Raincheck::builder`].
@@ -30,6 +32,8 @@ impl Raincheck {
             surface: raincheck_mcp::Options::new(env!("CARGO_PKG_VERSION")),
             #[cfg(feature = "mcp")]
             prepare: None,
+            #[cfg(feature = "loopback")]
+            listening: None,
         }
     }
 }
@@ -43,6 +47,8 @@ pub struct Builder {
     surface: raincheck_mcp::Options,
     #[cfg(feature = "mcp")]
     prepare: Option<serve::Prepare>,
+    #[cfg(feature = "loopback")]
+    listening: Option<Listening>,
 }
 
 impl Builder {
@@ -106,6 +112,15 @@ impl Builder {
     /// Sets how long a client whose name contains `name` holds one call.
     pub fn client_ceiling(mut self, name: &str, ceiling: Duration) -> Self {
         self.surface.ceilings = self.surface.ceilings.with(name, ceiling);
+        self
+    }
+}
+
+#[cfg(feature = "loopback")]
+impl Builder {
+    /// Listens on this machine, so that artifacts are listed with a link to download them.
+    pub fn listening(mut self, listening: Listening) -> Self {
+        self.listening = Some(listening);
         self
     }
 }

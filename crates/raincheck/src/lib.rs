@@ -43,8 +43,8 @@
 //!
 //! # Parts
 //! [`core`] is the contract as data, [`runtime`] the engine. Features choose the rest: `mcp` (on by
-//! default) the MCP facade, `process` any program as a tool, `schemars` input schemas derived from
-//! types.
+//! default) the MCP facade, `loopback` links to artifacts, `process` any program as a tool, `schemars` input
+//! schemas derived from types.
 
 mod builder;
 
@@ -52,9 +52,14 @@ mod tool;
 
 mod fault;
 
+#[cfg(feature = "loopback")]
+mod listener;
+
 mod child;
 
 pub use raincheck_core as core;
+#[cfg(feature = "loopback")]
+pub use raincheck_loopback as loopback;
 #[cfg(feature = "mcp")]
 pub use raincheck_mcp as mcp;
 #[cfg(feature = "process")]
@@ -66,6 +71,8 @@ pub use builder::{Builder, Raincheck};
 pub use child::supervisor;
 pub use child::{Role, child_main};
 pub use fault::Fault;
+#[cfg(feature = "loopback")]
+pub use listener::Listening;
 pub use raincheck_runtime::TaskContext;
 pub use tool::Tool;
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raincheck_core::content::Json;
-use raincheck_core::error::Error;
 use raincheck_core::ids::{LaneId, ToolName};
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
@@ -160,15 +159,13 @@ impl Handle {
         self.shared.clock.now()
     }
 
-    /// Waits until the store is open.
-    ///
-    /// # Errors
-    /// `storage_unavailable` when it cannot be opened, or the engine ends before.
+    /// Waits until the store is open; `false` when the engine ends before. A store that cannot be
+    /// opened may still be opened later.
     ///
     /// # Cancel safety
     /// Safe.
-    pub async fn ready(&self) -> Result<(), Error> {
-        self.shared.ready().await
+    pub async fn opened(&self) -> bool {
+        self.shared.opened().await
     }
 
     /// Returns what the store promises.

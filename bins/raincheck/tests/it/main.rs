@@ -20,7 +20,8 @@ fn raincheck(folder: &Path, arguments: &[&str]) -> Output {
             command.env_remove(name);
         }
     }
-    command.env("RAINCHECK_STATE_DIR", folder.join("state")).output().expect("it runs")
+    command.env("RAINCHECK_STATE_DIR", folder.join("state"));
+    command.env("RAINCHECK_RUNTIME_DIR", folder.join("run")).output().expect("it runs")
 }
 
 fn folder(config: &str) -> tempfile::TempDir {

@@ -1,13 +1,23 @@
 //! A server on the standard streams.
 
 use std::any::Any;
+#[cfg(feature = "loopback")]
+use std::future::Future;
+#[cfg(feature = "loopback")]
+use std::sync::Arc;
 
+#[cfg(feature = "loopback")]
+use raincheck_mcp::Links;
 use raincheck_mcp::{Facade, Starter, Streams, serve_stdio, take_stdout};
+#[cfg(feature = "loopback")]
+use raincheck_runtime::Handle;
 use raincheck_runtime::Service;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Builder;
+#[cfg(feature = "loopback")]
+use crate::listener::{Listener, Listening};
 
 /// Made when a client means to stay; what it returns is kept until the engine has ended.
 pub(super) type Prepare = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
@@ -48,12 +58,38 @@ impl Builder {
             let _ = begin.send(());
         });
         let (prepare, surface) = (self.prepare.take(), self.surface.clone());
+        #[cfg(feature = "loopback")]
+        let listening = self.listening.take();
         let (handle, service) = self.engine();
+        #[cfg(feature = "loopback")]
+        let (surface, listening) = listen(listening, &handle, surface, &stop);
+        #[cfg(not(feature = "loopback"))]
+        let listening = std::future::ready(());
         let facade = Facade::new(handle, surface, starter);
         let session = serve_stdio(facade, streams, stop.clone());
-        let (served, ()) = tokio::join!(session, engine(service, prepare, begun, stop));
+        let (served, (), ()) =
+            tokio::join!(session, engine(service, prepare, begun, stop), listening);
         served.map_err(std::io::Error::other)
     }
+}
+
+/// Makes the listener: the surface that shows its links, and what runs until it is closed.
+#[cfg(feature = "loopback")]
+fn listen(
+    listening: Option<Listening>,
+    engine: &Handle,
+    surface: raincheck_mcp::Options,
+    stop: &CancellationToken,
+) -> (raincheck_mcp::Options, impl Future<Output = ()> + use<>) {
+    let listener = listening
+        .map(|listening| Listener::new(listening, engine.clone(), surface.clone(), stop.clone()));
+    let links = listener.clone().map(|listener| Arc::new(listener) as Arc<dyn Links>);
+    let run = async {
+        if let Some(listener) = listener {
+            listener.run().await;
+        }
+    };
+    (raincheck_mcp::Options { links, ..surface }, run)
 }
 
 /// Runs the engine once a client means to stay.

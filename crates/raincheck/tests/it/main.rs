@@ -2,6 +2,9 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
+#[cfg(all(unix, feature = "loopback", feature = "process"))]
+mod artifacts;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

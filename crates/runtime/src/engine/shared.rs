@@ -112,6 +112,13 @@ impl Shared {
         }
     }
 
+    /// Waits until the store is open, without asking for it; `false` when the engine ends before.
+    pub(crate) async fn opened(&self) -> bool {
+        let mut phases = self.phase.subscribe();
+        let phase = phases.wait_for(|phase| matches!(phase, Phase::Open | Phase::Closed)).await;
+        matches!(phase.as_deref(), Ok(Phase::Open))
+    }
+
     /// Runs a command to its end even when the caller goes away: what is not ready at the first
     /// poll goes on beside the caller.
     pub(crate) async fn detached<T, F>(&self, command: F) -> Result<T, Error>
