@@ -6,6 +6,7 @@ use std::path::Path;
 
 use raincheck_core::text::escape;
 use raincheck_core::time::Timestamp;
+use raincheck_loopback::endpoint::{self, Endpoint};
 use serde_json::{Value, json};
 
 use crate::instance::{self, Seen};
@@ -25,6 +26,8 @@ pub struct Report {
 struct Server {
     seen: Seen,
     files: Files,
+    /// Where it serves artifacts and takes calls.
+    listener: Option<Endpoint>,
 }
 
 /// How much a server keeps on disk.
@@ -37,8 +40,15 @@ struct Files {
 /// Looks at the folders of a binary.
 #[must_use]
 pub fn look(binary: &str, paths: &Paths, now: Timestamp) -> Report {
+    let listeners = endpoint::all(&paths.endpoints());
     let seen = instance::look(&paths.home).into_iter();
-    let servers = seen.map(|seen| Server { files: Files::below(&seen.dir, 8), seen }).collect();
+    let servers = seen
+        .map(|seen| Server {
+            files: Files::below(&seen.dir, 8),
+            listener: listener_of(&seen, &listeners).cloned(),
+            seen,
+        })
+        .collect();
     Report { binary: binary.to_owned(), paths: paths.clone(), servers, now }
 }
 
@@ -86,6 +96,7 @@ impl Report {
                     "files": server.files.n,
                     "bytes": server.files.bytes,
                     "server": server.seen.card,
+                    "url": server.listener.as_ref().map(|listener| &listener.url),
                 })
             })
             .collect();
@@ -119,9 +130,17 @@ impl Server {
                 lane.name, lane.concurrency, lane.queue_limit
             );
         }
+        let listener = self.listener.as_ref().map_or("none yet", |listener| &listener.url);
+        let _ = writeln!(out, "  listens {listener}");
         let kib = self.files.bytes.div_ceil(1024);
         let _ = writeln!(out, "  files   {} ({kib} KiB of logs and artifacts)", self.files.n);
     }
+}
+
+/// Finds the listener of a server that runs.
+fn listener_of<'a>(seen: &Seen, listeners: &'a [Endpoint]) -> Option<&'a Endpoint> {
+    let card = seen.card.as_ref().filter(|_| seen.is_running)?;
+    listeners.iter().find(|listener| listener.pid == card.pid && listener.is_running())
 }
 
 fn some(text: &str) -> &str {
@@ -148,6 +167,9 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use raincheck_loopback::endpoint::{Kind, Place};
+    use raincheck_loopback::{Options, bind};
 
     use super::*;
     use crate::instance::{Card, Instance, LaneCard, unused};
@@ -178,6 +200,35 @@ mod tests {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert_eq!(report.json()["servers"][0]["server"]["pid"], 7);
+    }
+
+    #[tokio::test]
+    async fn the_listener_of_a_running_server_is_shown_without_its_secret() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let paths = paths(dir.path());
+        let card = Card {
+            pid: std::process::id(),
+            version: "1".into(),
+            started_at: Timestamp::default(),
+            scope: "local".into(),
+            config: None,
+            tools: Vec::new(),
+            lanes: Vec::new(),
+        };
+        let _instance = Instance::open(&unused(&paths.home), &card).expect("a folder");
+        let shown = || look("raincheck", &paths, Timestamp::default());
+        assert!(shown().text(Palette::plain()).contains("listens none yet"));
+
+        let mut options = Options::new("test").expect("random bytes");
+        let path = endpoint::of_instance(&paths.endpoints(), &options.instance_id);
+        let started_at = Timestamp::default();
+        options.endpoint = Some(Place { path, kind: Kind::Http, started_at });
+        let (_service, info) = bind(options).await.expect("a listener");
+        let text = shown().text(Palette::plain());
+        assert!(text.contains(&format!("listens {}", info.url)), "{text}");
+        let json = shown().json();
+        assert_eq!(json["servers"][0]["url"], info.url);
+        assert!(!(text + &json.to_string()).contains(info.secret.text()), "[SEC-3]");
     }
 
     #[test]

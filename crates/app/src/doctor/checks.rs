@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use raincheck_core::time::Timestamp;
+use raincheck_loopback::endpoint;
 
 use super::{Finding, Patient, programs};
 use crate::config::File;
@@ -39,6 +40,7 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
         Ok(paths) => {
             findings.extend(state_folder(&paths.home, patient.now));
             findings.push(servers(&paths.home));
+            findings.push(listener(&paths));
         }
         Err(failure) => {
             findings.push(Finding::bad("state folder", failure.message, failure.next));
@@ -207,6 +209,33 @@ fn servers(home: &Path) -> Finding {
             "servers",
             format!("{running}; {n_left} were killed and left files"),
             "nothing to do: the next server removes them",
+        ),
+    }
+}
+
+/// Tells whether a server can serve artifacts and be called, and which ones are.
+fn listener(paths: &Paths) -> Finding {
+    const CHECK: &str = "listener";
+    if let Err(error) = raincheck_loopback::can_listen() {
+        return Finding::note(
+            CHECK,
+            format!("no port of 127.0.0.1 can be listened on: {error}"),
+            "artifacts are listed without a link; let the server use the loopback network",
+        );
+    }
+    let all = endpoint::all(&paths.endpoints());
+    let (running, left): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.is_running());
+    let urls: Vec<&str> = running.iter().map(|one| one.url.as_str()).collect();
+    let says = match urls.len() {
+        0 => "127.0.0.1 can be listened on".to_owned(),
+        _ => format!("open at {}", urls.join(", ")),
+    };
+    match left.len() {
+        0 => Finding::good(CHECK, says),
+        n => Finding::note(
+            CHECK,
+            format!("{says}; {n} were killed and left their file"),
+            "nothing to do: the next server removes it",
         ),
     }
 }
