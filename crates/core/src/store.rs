@@ -30,18 +30,28 @@ pub use memory::{MemoryLimits, MemoryStore};
 pub struct Error {
     /// What failed, without paths or SQL.
     pub message: Arc<str>,
+    /// What to do about it, where the error table does not say.
+    pub hint: Option<Arc<str>>,
 }
 
 impl Error {
     /// Makes a failure from words.
     pub fn new(message: impl Into<Arc<str>>) -> Self {
-        Self { message: message.into() }
+        Self { message: message.into(), hint: None }
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Arc<str>>) -> Self {
+        self.hint = Some(hint.into());
+        self
     }
 }
 
 impl From<Error> for crate::error::Error {
     fn from(error: Error) -> Self {
-        Self::new(crate::error::Kind::StorageUnavailable, error.message)
+        let told = Self::new(crate::error::Kind::StorageUnavailable, error.message);
+        Self { hint: error.hint, ..told }
     }
 }
 

@@ -165,16 +165,14 @@ pub(crate) fn keep_aside(path: &Path, now: Timestamp) -> store::Error {
     let name = beside(path, &suffix).file_name().map_or_else(PathBuf::new, PathBuf::from);
     match moved {
         Ok(_) => store::Error::new(format!(
-            "the store's file is damaged and was kept aside as `{}`; start again to begin with an \
-             empty store",
+            "the store's file is damaged and was kept aside as `{}`",
             name.display()
-        )),
+        ))
+        .with_hint("call again: that begins with an empty store"),
         Err(error) => {
             tracing::error!(%error, "the damaged store could not be renamed");
-            store::Error::new(
-                "the store's file is damaged and could not be renamed; move it out of the state \
-                 folder, then start again",
-            )
+            store::Error::new("the store's file is damaged and could not be renamed")
+                .with_hint("move it out of the state folder, then call again")
         }
     }
 }

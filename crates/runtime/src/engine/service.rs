@@ -61,27 +61,40 @@ impl Service {
     /// Opens the store, takes up what survived, and serves until `stop` fires [DUR-3].
     ///
     /// Returns within 1.5 seconds after that, at once when nothing runs. A store that cannot be
-    /// opened is every request's answer until then.
+    /// opened is the answer of every request, and each one has it tried again.
     ///
     /// # Cancel safety
     /// Dropping the future ends the engine without the courtesy of a shutdown.
     pub async fn run(self, stop: CancellationToken) {
         let mut loops = JoinSet::new();
-        match self.open().await {
-            Ok(()) => {
-                loops.spawn(Arc::clone(&self.shared).fire_deadlines());
-                loops.spawn(Arc::clone(&self.shared).beat());
-                loops.spawn(Arc::clone(&self.shared).dispatch());
-                let sets = self.toolsets.clone();
-                loops.spawn(Arc::clone(&self.shared).sweep(self.sweep_every, sets));
-            }
-            Err(error) => {
-                tracing::error!(%error, "the store could not be opened");
-                self.shared.phase.send_replace(Phase::Failed(error));
-            }
+        if self.open_in_the_end(&stop).await {
+            loops.spawn(Arc::clone(&self.shared).fire_deadlines());
+            loops.spawn(Arc::clone(&self.shared).beat());
+            loops.spawn(Arc::clone(&self.shared).dispatch());
+            let sets = self.toolsets.clone();
+            loops.spawn(Arc::clone(&self.shared).sweep(self.sweep_every, sets));
+            stop.cancelled().await;
         }
-        stop.cancelled().await;
         self.shared.shut_down(loops).await;
+    }
+
+    /// Opens the store, after a failure again with the next request; `false` when told to stop
+    /// before that.
+    async fn open_in_the_end(&self, stop: &CancellationToken) -> bool {
+        let mut told = None;
+        loop {
+            let Err(error) = self.open().await else { return true };
+            if told.as_ref() != Some(&error.message) {
+                tracing::error!(%error, "the store could not be opened");
+                told = Some(Arc::clone(&error.message));
+            }
+            self.shared.phase.send_replace(Phase::Failed(error));
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = self.shared.wanted.notified() => {}
+            }
+            self.shared.phase.send_replace(Phase::Opening);
+        }
     }
 
     async fn open(&self) -> Result<(), store::Error> {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::poll_immediate;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     /// The commands whose callers went away.
     pub(super) orphans: TaskTracker,
     pub(super) phase: watch::Sender<Phase>,
+    /// Told when a request finds a store that could not be opened.
+    pub(super) wanted: Notify,
     lanes: Mutex<BTreeMap<LaneId, lane::Config>>,
 }
 
@@ -84,6 +86,7 @@ impl Shared {
             drivers: Mutex::default(),
             orphans: TaskTracker::new(),
             phase: watch::Sender::new(Phase::Opening),
+            wanted: Notify::new(),
             lanes: Mutex::new(lanes),
         }
     }
@@ -96,12 +99,18 @@ impl Shared {
         matches!(*self.phase.borrow(), Phase::Open)
     }
 
-    /// Waits until the store is open.
+    /// Waits until the store is open. One that could not be opened is tried again: what was in the
+    /// way, such as a full disk or another owner, may be gone.
     pub(crate) async fn ready(&self) -> Result<(), Error> {
         if self.is_open() {
             return Ok(());
         }
         let mut phases = self.phase.subscribe();
+        if matches!(*phases.borrow_and_update(), Phase::Failed(_)) {
+            self.wanted.notify_one();
+            // The sender is a part of this value.
+            let _ = phases.changed().await;
+        }
         let phase = phases.wait_for(|phase| !matches!(phase, Phase::Opening)).await;
         match phase.as_deref() {
             Ok(Phase::Open) => Ok(()),
