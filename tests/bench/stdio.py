@@ -8,7 +8,7 @@
 What is compared:
   bare       rmcp and one tool that answers at once (its non-blocking pipe transport)
   embedded   the same tool as a closure in a Raincheck server: each call is a task
-  raincheck  the binary, whose tools are programs
+  raincheck  the binary, whose tools are programs, with its tasks in memory
 
 The client writes and reads raw bytes and parses nothing inside the clock. Rounds alternate between
 the servers, so that a change of the machine's load meets all of them; medians over the rounds.
@@ -253,7 +253,7 @@ def main():
         servers = {
             "bare": [bare, "pipes"],
             "embedded": [args.bench_target / "release/embedded-echo"],
-            "raincheck": [args.raincheck, "serve", "--config", config],
+            "raincheck": [args.raincheck, "serve", "--config", config, "--store", "memory"],
         }
         missing = [str(argv[0]) for argv in servers.values() if not argv[0].exists()]
         if missing:

@@ -5,12 +5,11 @@ use tempfile::TempDir;
 
 use crate::server::Server;
 
-/// Starts a server on the store of a folder.
+/// Starts a server on the store of a state folder: the default one.
 async fn serve(folder: &TempDir) -> Server {
-    let store = folder.path().join("store.db");
     let state = folder.path().join("state");
     Server::spawn_with(|command| {
-        command.arg("--store").arg(store).env("RAINCHECK_STATE_DIR", state);
+        command.env_remove("RAINCHECK_STORE").env("RAINCHECK_STATE_DIR", state);
     })
     .shake_hands()
     .await
@@ -62,6 +61,7 @@ async fn a_killed_server_loses_no_task_and_runs_none_twice() {
     let mut server = serve(&folder).await;
     assert_eq!(server.ended(&tasks[0]).await["result"], before["result"]);
     assert!(server.close().await.success());
+    assert!(folder.path().join("state/raincheck/store.db").exists(), "the default store");
 }
 
 #[tokio::test]
@@ -72,9 +72,17 @@ async fn a_second_server_on_one_store_is_told_who_owns_it() {
     assert_eq!(owner.data("list_tasks", json!({})).await["tasks"], json!([]));
     let pid = owner.child.id().expect("it runs").to_string();
     let mut second = serve(&folder).await;
+    let tools = second.request("tools/list", json!({})).await;
+    assert!(tools["result"]["tools"].is_array(), "a probe is answered [HOST-4]: {tools}");
     let refused = second.data("list_tasks", json!({})).await;
     assert_eq!(refused["error"]["code"], "storage_unavailable", "{refused}");
     assert!(refused["error"]["message"].as_str().is_some_and(|m| m.contains(&pid)), "{refused}");
-    assert!(second.close().await.success());
+    assert!(
+        refused["error"]["hint"].as_str().is_some_and(|h| h.contains("--state-dir")),
+        "{refused}"
+    );
     assert!(owner.close().await.success());
+    let taken = second.data("list_tasks", json!({})).await;
+    assert_eq!(taken["tasks"], json!([]), "the store is free now: {taken}");
+    assert!(second.close().await.success());
 }

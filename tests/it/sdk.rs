@@ -41,7 +41,7 @@ fn walk(mut client: Command) -> Value {
     let output = client
         .arg(&log)
         .arg(server::binary())
-        .args(["serve", "--config"])
+        .args(["serve", "--store", "memory", "--config"])
         .arg(server::folder().join("tools/raincheck.toml"))
         .arg("--state-dir")
         .arg(home.path().join("state"))

@@ -167,11 +167,13 @@ pub(crate) fn message(line: &str) -> Value {
     message
 }
 
-/// Makes the command that serves the tools of `tests/tools`, with its state below `home`.
+/// Makes the command that serves the tools of `tests/tools`, with its state below `home` and its
+/// tasks in memory, so that no program outlives it.
 pub(crate) fn command(home: &Path) -> Command {
     let mut command = Command::new(binary());
     command.arg("serve").arg("--config").arg(folder().join("tools/raincheck.toml"));
     command.env("RAINCHECK_STATE_DIR", home.join("state"));
+    command.env("RAINCHECK_STORE", "memory");
     command.env("RAINCHECK_RUNTIME_DIR", home.join("run"));
     command.env("A_SECRET_OF_THE_SERVER", "hush");
     command

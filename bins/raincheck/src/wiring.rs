@@ -60,12 +60,12 @@ fn compose(
     paths: &Paths,
 ) -> Result<Builder, Failure> {
     let dir = instance::unused(&paths.home);
-    let store = shared.store(&file);
+    let store = shared.store(&file, &paths.home);
     let tasks = match &store {
         Store::Path(path) => beside(path)?,
         Store::Memory | Store::Url(_) => dir.join("tasks"),
     };
-    let card = card(shared, &file);
+    let card = card(shared, &file, &store);
     let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
     let commands = Commands::new(&tasks, tools)
         .map_err(|error| failed("place tasks", &error))?
@@ -137,7 +137,7 @@ fn command_tool(tool: Tool, folder: &Path) -> CommandTool {
 }
 
 /// Describes this server for `status` and `doctor`.
-fn card(shared: &Shared, file: &File) -> Card {
+fn card(shared: &Shared, file: &File, store: &Store) -> Card {
     let lane = |(id, config): &(LaneId, lane::Config)| LaneCard {
         name: id.to_string(),
         concurrency: config.concurrency,
@@ -148,6 +148,10 @@ fn card(shared: &Shared, file: &File) -> Card {
         version: env!("CARGO_PKG_VERSION").into(),
         started_at: SystemClock::new().now(),
         scope: shared.scope.clone(),
+        store: match store {
+            Store::Path(path) => std::path::absolute(path).ok(),
+            Store::Memory | Store::Url(_) => None,
+        },
         config: shared.config.as_deref().and_then(|path| std::path::absolute(path).ok()),
         tools: file.tools.iter().map(|tool| tool.spec.name.to_string()).collect(),
         lanes: file.lanes.iter().map(lane).collect(),

@@ -1,7 +1,7 @@
 //! Flags and subcommands that every binary shares.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Command, Subcommand, ValueEnum};
@@ -10,6 +10,9 @@ use clap_complete::Shell;
 use crate::config::{self, File, Overrides, Store};
 use crate::failure::Failure;
 use crate::terminal;
+
+/// The file of a binary's own folder that keeps its tasks.
+const STORE: &str = "store.db";
 
 /// Flags that every subcommand takes, before or after its name.
 #[derive(Args, Clone, Debug)]
@@ -20,7 +23,7 @@ pub struct Shared {
     /// Where sockets and endpoint files are kept [default: the platform's runtime folder + raincheck]
     #[arg(long, global = true, value_name = "DIR", env = "RAINCHECK_RUNTIME_DIR")]
     pub runtime_dir: Option<PathBuf>,
-    /// Where tasks are kept: memory
+    /// Where tasks are kept: a file, or `memory` [default: store.db in the state folder]
     #[arg(long, global = true, value_name = "STORE", env = "RAINCHECK_STORE")]
     pub store: Option<String>,
     /// The address to serve MCP on over HTTP
@@ -136,28 +139,33 @@ impl Shared {
                 "leave out --http (and RAINCHECK_HTTP), and let the MCP client start the server",
             ));
         }
-        match self.store(file) {
-            Store::Memory | Store::Path(_) => Ok(()),
-            Store::Url(url) => Err(Failure::usage(
+        match self.named_store(file) {
+            None | Some(Store::Memory | Store::Path(_)) => Ok(()),
+            Some(Store::Url(url)) => Err(Failure::usage(
                 format!(
                     "the store `{}`: this version keeps tasks in memory or in a file",
                     without_password(&url)
                 ),
-                "use --store PATH for tasks that survive the server, or --store memory",
+                "leave out --store to keep tasks in the state folder, or name a file: --store PATH",
             )),
         }
     }
 
-    /// Says where tasks are kept: as the flag says, else as the file says, else in memory. A path in
-    /// the file starts at the file's folder, like every other.
+    /// Says where tasks are kept: as the flag says, else as the file says, else in a file of the
+    /// binary's own folder. A path in the file starts at the file's folder, like every other.
     #[must_use]
-    pub fn store(&self, file: &File) -> Store {
+    pub fn store(&self, file: &File, home: &Path) -> Store {
+        self.named_store(file).unwrap_or_else(|| Store::Path(home.join(STORE)))
+    }
+
+    /// Returns the store that the flag or the file names.
+    fn named_store(&self, file: &File) -> Option<Store> {
         let flag = self.store.as_deref().filter(|store| !store.is_empty()).map(Store::from_flag);
         let kept = file.store.clone().map(|store| match store {
             Store::Path(path) => Store::Path(file.folder.join(path)),
             store @ (Store::Memory | Store::Url(_)) => store,
         });
-        flag.or(kept).unwrap_or(Store::Memory)
+        flag.or(kept)
     }
 }
 
@@ -294,13 +302,17 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_says_where_tasks_are_kept_then_the_file_then_memory() {
+    fn the_flag_says_where_tasks_are_kept_then_the_file_then_the_state_folder() {
+        let home = Path::new("/state/raincheck");
         let none = File::none(PathBuf::from("."));
         let kept = File { store: Some(Store::Path("a.db".into())), ..none.clone() };
-        assert_eq!(parse("raincheck serve").shared.store(&none), Store::Memory);
-        assert_eq!(parse("raincheck serve").shared.store(&kept), Store::Path("./a.db".into()));
-        let flag = parse("raincheck serve --store b.db").shared;
-        assert_eq!(flag.store(&kept), Store::Path("b.db".into()));
-        assert_eq!(parse("raincheck --store memory").shared.store(&kept), Store::Memory);
+        let store = |line: &str, file| parse(line).shared.store(file, home);
+        assert_eq!(
+            store("raincheck serve", &none),
+            Store::Path("/state/raincheck/store.db".into())
+        );
+        assert_eq!(store("raincheck serve", &kept), Store::Path("./a.db".into()));
+        assert_eq!(store("raincheck serve --store b.db", &kept), Store::Path("b.db".into()));
+        assert_eq!(store("raincheck --store memory", &kept), Store::Memory);
     }
 }

@@ -70,11 +70,14 @@ pub enum Store {
     Url(String),
 }
 
+/// The word for a store in memory.
+const MEMORY: &str = "memory";
+
 impl Store {
     /// Reads a `--store` flag: `memory`, a URL or a path.
     #[must_use]
     pub fn from_flag(text: &str) -> Self {
-        if text == "memory" {
+        if text == MEMORY {
             Self::Memory
         } else if text.contains("://") {
             Self::Url(text.to_owned())

@@ -1,4 +1,4 @@
-//! The folder of one running server that keeps its tasks in memory.
+//! The folder of one running server, for what ends with it.
 //!
 //! The folder lives as long as the process: it is locked while the server runs and removed when it
 //! ends. What a killed server leaves behind has a free lock and is removed by the next one.
@@ -16,7 +16,7 @@ use crate::paths::{create_private, unusable};
 
 const LOCK: &str = "lock";
 const CARD: &str = "instance.json";
-const PREFIX: &str = "memory-";
+const PREFIX: &str = "server-";
 
 /// Under this name a folder is made ready before it gets its own.
 const UNFINISHED: &str = ".new-";
@@ -32,6 +32,9 @@ pub struct Card {
     pub started_at: Timestamp,
     /// Who owns its tasks.
     pub scope: String,
+    /// The file that keeps its tasks; `None` for a store in memory.
+    #[serde(default)]
+    pub store: Option<PathBuf>,
     /// Its configuration file.
     pub config: Option<PathBuf>,
     /// The names of its tools.
@@ -170,6 +173,7 @@ mod tests {
             version: "1".into(),
             started_at: Timestamp::from_millis(0),
             scope: "local".into(),
+            store: None,
             config: None,
             tools: vec!["render".into()],
             lanes: vec![LaneCard { name: "one".into(), concurrency: 1, queue_limit: 2 }],
@@ -204,7 +208,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_being_made_is_left_alone() {
         let home = tempfile::tempdir().expect("a folder");
-        fs::create_dir(home.path().join(".new-memory-1.1")).expect("created");
+        fs::create_dir(home.path().join(".new-server-1.1")).expect("created");
         fs::create_dir(home.path().join("tasks")).expect("created");
         assert_eq!(sweep(home.path()), 0);
     }

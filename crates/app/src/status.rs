@@ -9,7 +9,7 @@ use raincheck_core::time::Timestamp;
 use raincheck_loopback::endpoint::{self, Endpoint};
 use serde_json::{Value, json};
 
-use crate::instance::{self, Seen};
+use crate::instance::{self, Card, Seen};
 use crate::paths::Paths;
 use crate::terminal::{Palette, Style};
 
@@ -44,7 +44,7 @@ pub fn look(binary: &str, paths: &Paths, now: Timestamp) -> Report {
     let seen = instance::look(&paths.home).into_iter();
     let servers = seen
         .map(|seen| Server {
-            files: Files::below(&seen.dir, 8),
+            files: Files::of(&seen),
             listener: listener_of(&seen, &listeners).cloned(),
             seen,
         })
@@ -72,8 +72,7 @@ impl Report {
             );
         }
         out.push_str(&if n_running > 0 {
-            "\nTasks are kept in the memory of each server: ask it with its tool list_tasks.\n"
-                .into()
+            "\nWhat a server is doing, it says itself: call its tool list_tasks.\n".into()
         } else {
             format!(
                 "\nStart one from an MCP client: {} serve --config raincheck.toml\n",
@@ -95,12 +94,13 @@ impl Report {
                     "running": server.seen.is_running,
                     "files": server.files.n,
                     "bytes": server.files.bytes,
+                    "store": server.seen.card.as_ref().map(store),
                     "server": server.seen.card,
                     "url": server.listener.as_ref().map(|listener| &listener.url),
                 })
             })
             .collect();
-        json!({ "state_dir": self.paths.home, "store": "memory", "servers": servers })
+        json!({ "state_dir": self.paths.home, "servers": servers })
     }
 }
 
@@ -122,6 +122,7 @@ impl Server {
         if let Some(config) = &card.config {
             let _ = writeln!(out, "  config  {}", config.display());
         }
+        let _ = writeln!(out, "  store   {}", store(card));
         let _ = writeln!(out, "  tools   {}", some(&card.tools.join(", ")));
         for lane in &card.lanes {
             let _ = writeln!(
@@ -143,11 +144,25 @@ fn listener_of<'a>(seen: &Seen, listeners: &'a [Endpoint]) -> Option<&'a Endpoin
     listeners.iter().find(|listener| listener.pid == card.pid && listener.is_running())
 }
 
+/// Names where a server keeps its tasks.
+fn store(card: &Card) -> String {
+    card.store.as_ref().map_or_else(|| "memory".into(), |path| path.display().to_string())
+}
+
 fn some(text: &str) -> &str {
     if text.is_empty() { "none" } else { text }
 }
 
 impl Files {
+    /// Counts the logs and artifacts of a server's tasks.
+    fn of(seen: &Seen) -> Self {
+        let store = seen.card.as_ref().and_then(|card| card.store.as_deref());
+        match store.and_then(Path::parent) {
+            Some(folder) => Self::below(&folder.join("tasks"), 8),
+            None => Self::below(&seen.dir, 8),
+        }
+    }
+
     /// Counts the files below a folder, without following links.
     fn below(dir: &Path, depth: u32) -> Self {
         let mut sum = Self::default();
@@ -188,18 +203,25 @@ mod tests {
             version: "1.2.3".into(),
             started_at,
             scope: "local".into(),
+            store: Some(dir.path().join("raincheck/store.db")),
             config: Some("/etc/raincheck.toml".into()),
             tools: vec!["render".into(), "bake".into()],
             lanes: vec![LaneCard { name: "one".into(), concurrency: 2, queue_limit: 9 }],
         };
         let instance = Instance::open(&unused(&paths.home), &card).expect("a folder");
-        fs::write(instance.dir().join("x.log"), [0; 3000]).expect("written");
+        let tasks = paths.home.join("tasks/tsk_x");
+        fs::create_dir_all(&tasks).expect("created");
+        fs::write(tasks.join("log"), [0; 3000]).expect("written");
         let report = look("raincheck", &paths, started_at + Duration::from_secs(3725));
         let text = report.text(Palette::plain());
-        for part in ["1 running", "pid 7", "up 1:02:05", "render, bake", "2 workers, queue of 9"] {
+        let lines = ["1 running", "pid 7", "up 1:02:05", "render, bake", "2 workers, queue of 9"];
+        for part in lines.into_iter().chain(["raincheck/store.db", "1 (3 KiB of logs"]) {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        assert_eq!(report.json()["servers"][0]["server"]["pid"], 7);
+        let json = report.json();
+        assert_eq!(json["servers"][0]["server"]["pid"], 7);
+        assert_eq!(json["servers"][0]["store"], format!("{}/store.db", paths.home.display()));
+        drop(instance);
     }
 
     #[tokio::test]
@@ -212,6 +234,7 @@ mod tests {
             started_at: Timestamp::default(),
             scope: "local".into(),
             config: None,
+            store: None,
             tools: Vec::new(),
             lanes: Vec::new(),
         };

@@ -1,7 +1,20 @@
 //! What a model is told about the server when it connects.
 
+use raincheck_core::store::Durability;
+
+/// Returns the practices, and what a restart leaves of a task.
+pub(crate) fn text(durability: Durability) -> String {
+    let kept = match durability {
+        Durability::None => "Tasks are kept in memory: they end with this server.",
+        Durability::Process | Durability::Full => {
+            "Tasks outlive this server: after a restart the same task_id still reads its task."
+        }
+    };
+    format!("{PRACTICES}\n9. {kept}")
+}
+
 /// The practices, in under 2 KiB: some clients cut the rest.
-pub(crate) const TEXT: &str = "\
+const PRACTICES: &str = "\
 Every tool call here is a task: it goes on when a call is not waited for.
 
 1. Call a tool by its name. If it ends in time, the answer is its result. If not, the answer has \
@@ -21,8 +34,18 @@ repeat work whose guarantee is unknown before you have looked at its effects.
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn the_instructions_fit_where_clients_cut_them() {
-        assert!(super::TEXT.len() < 2048, "{} bytes", super::TEXT.len());
+    fn the_instructions_fit_where_clients_cut_them_and_promise_what_the_store_keeps() {
+        for (durability, word) in [
+            (Durability::None, "memory"),
+            (Durability::Process, "outlive"),
+            (Durability::Full, "outlive"),
+        ] {
+            let text = text(durability);
+            assert!(text.len() < 2048, "{} bytes", text.len());
+            assert!(text.lines().last().is_some_and(|line| line.contains(word)), "{text}");
+        }
     }
 }

@@ -137,7 +137,7 @@ impl ServerHandler for Facade {
         let Options { name, version, .. } = &self.0.options;
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new(name, version).with_title("Raincheck"))
-            .with_instructions(instructions::TEXT)
+            .with_instructions(instructions::text(self.0.engine.traits().durability))
     }
 
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {

@@ -61,7 +61,12 @@ impl Session {
             command.env("RAINCHECK_LOG_LEVEL", "error");
         }
         command.arg("serve").arg("--config").arg(&config);
-        command.arg("--state-dir").arg(&state).arg("--runtime-dir").arg(folder.join("run"));
+        command
+            .args(["--store", "memory"])
+            .arg("--state-dir")
+            .arg(&state)
+            .arg("--runtime-dir")
+            .arg(folder.join("run"));
         let start = Instant::now();
         let client = Client::spawn(command, "raincheck-demo").await?;
         let took = start.elapsed();

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::form::Value;
 use super::problem::Problems;
-use super::{File, Overrides, Store, keys};
+use super::{File, MEMORY, Overrides, Store, keys};
 use section::{Section, check, entries, table, unknown};
 
 /// Reads the text of a file.
@@ -100,6 +100,7 @@ fn store(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Option<Store>
             problems.add(span, "`store.url` stands beside `store.path`", "keep one of the two");
             None
         }
+        (Some(path), None) if path == MEMORY => Some(Store::Memory),
         (Some(path), None) => Some(Store::Path(PathBuf::from(path))),
         (None, Some(url)) => Some(Store::Url(url.to_owned())),
         (None, None) => None,

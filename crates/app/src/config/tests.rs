@@ -108,7 +108,8 @@ fn the_default_limit_bends_to_a_shorter_lane() {
 }
 
 #[test]
-fn a_store_is_a_path_or_a_url() {
+fn a_store_is_a_path_a_url_or_memory() {
+    assert_eq!(good("[store]\npath = \"memory\"").store, Some(Store::Memory));
     assert_eq!(good("[store]\npath = \"a.db\"").store, Some(Store::Path("a.db".into())));
     let url = "postgres://host/db";
     assert_eq!(good(&format!("[store]\nurl = {url:?}")).store, Some(Store::Url(url.into())));

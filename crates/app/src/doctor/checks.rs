@@ -10,7 +10,7 @@ use raincheck_loopback::endpoint;
 
 use super::{Finding, Patient, programs};
 use crate::config::File;
-use crate::instance;
+use crate::instance::{self, Card, Seen};
 use crate::logging;
 use crate::paths::{Paths, create_private};
 
@@ -192,6 +192,9 @@ fn wall_clock(now: Timestamp, file_system: Timestamp) -> Finding {
 
 fn servers(home: &Path) -> Finding {
     let seen = instance::look(home);
+    if let Some(finding) = contested(&seen) {
+        return finding;
+    }
     let pids: Vec<String> = seen
         .iter()
         .filter(|seen| seen.is_running)
@@ -201,7 +204,7 @@ fn servers(home: &Path) -> Finding {
     let n_left = seen.iter().filter(|seen| !seen.is_running).count();
     let running = match pids.len() {
         0 => "no server runs".to_owned(),
-        _ => format!("running: pid {}; each keeps its own tasks", pids.join(", ")),
+        _ => format!("running: pid {}", pids.join(", ")),
     };
     match n_left {
         0 => Finding::good("servers", running),
@@ -238,6 +241,24 @@ fn listener(paths: &Paths) -> Finding {
             "nothing to do: the next server removes it",
         ),
     }
+}
+
+/// Finds servers of one store: only one of them owns it, the others answer with its name.
+fn contested(seen: &[Seen]) -> Option<Finding> {
+    let running = seen.iter().filter(|seen| seen.is_running);
+    let cards: Vec<&Card> = running.filter_map(|seen| seen.card.as_ref()).collect();
+    let shared = |card: &&Card| {
+        let of_same = cards.iter().filter(|other| other.store == card.store);
+        card.store.is_some() && of_same.count() > 1
+    };
+    let store = cards.iter().copied().find(shared)?.store.clone();
+    let of_store = cards.iter().filter(|card| card.store == store);
+    let pids: Vec<String> = of_store.map(|card| card.pid.to_string()).collect();
+    Some(Finding::bad(
+        "servers",
+        format!("pid {} share one store, and only one of them can own it", pids.join(", ")),
+        "give one client a state folder of its own: --state-dir DIR, or --store memory",
+    ))
 }
 
 fn log_level(patient: &Patient<'_>) -> Finding {
@@ -279,6 +300,30 @@ fn open_files() -> Finding {
 mod tests {
     use super::*;
     use crate::doctor::Grade;
+
+    fn seen(pid: u32, store: Option<&str>) -> Seen {
+        let card = Card {
+            pid,
+            version: "1".into(),
+            started_at: NOT_BEFORE,
+            scope: "local".into(),
+            store: store.map(Into::into),
+            config: None,
+            tools: Vec::new(),
+            lanes: Vec::new(),
+        };
+        Seen { dir: "server".into(), is_running: true, card: Some(card) }
+    }
+
+    #[test]
+    fn two_servers_of_one_store_are_found() {
+        let apart = [seen(1, Some("a")), seen(2, Some("b")), seen(3, None), seen(4, None)];
+        assert_eq!(contested(&apart), None);
+        let finding = contested(&[seen(1, Some("a")), seen(2, None), seen(3, Some("a"))]);
+        let finding = finding.expect("a finding");
+        assert_eq!(finding.grade, Grade::Bad);
+        assert!(finding.says.contains("pid 1, 3"), "{}", finding.says);
+    }
 
     #[test]
     fn a_clock_from_another_age_is_in_the_way_and_a_skew_is_told() {
