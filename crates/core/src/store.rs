@@ -19,7 +19,7 @@ use crate::lifecycle::State;
 use crate::progress::Progress;
 use crate::scope::Scope;
 use crate::slot::Slot;
-use crate::task::{Artifact, Metrics, Payload, Row, Task, WaitReason};
+use crate::task::{Artifact, Metrics, Payload, Row, Task, TaskEvent, WaitReason};
 use crate::time::Timestamp;
 
 pub use memory::{MemoryLimits, MemoryStore};
@@ -444,6 +444,19 @@ pub trait TaskStore: Send + Sync + 'static {
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {
         let _ = id;
         Ok(None)
+    }
+
+    /// Reads the history of one task of a scope, the oldest entry first [STATE-4]. It is empty once
+    /// the task's retention is over; `None` is a task that the scope does not have.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
+        Ok(match self.find(scope, id).await? {
+            Found::Task(_, payload) => Some(payload.events.clone()),
+            Found::Tombstone(_) => Some(Vec::new()),
+            Found::Absent => None,
+        })
     }
 
     /// Returns how many tasks run before a queued one.

@@ -74,10 +74,15 @@ pub(crate) fn payload(
         partial: None,
         artifacts: list(&view, ARTIFACTS, seq, artifact)?,
         attempts: list(&view, ATTEMPTS, seq, attempt)?,
-        events: list(&view, EVENTS, seq, event)?,
+        events: events(&view, seq)?,
     };
     results(&view, files, seq, &mut payload)?;
     Ok(Some(payload))
+}
+
+/// Reads the history of a task; empty once its retention is over.
+pub(crate) fn events(connection: &Connection, seq: u64) -> Result<Vec<TaskEvent>, Fault> {
+    list(connection, EVENTS, seq, event)
 }
 
 fn results(

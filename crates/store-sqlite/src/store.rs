@@ -21,7 +21,7 @@ use raincheck_core::store::{
     Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Extra, Filter, Found,
     LaneView, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits, Verdict,
 };
-use raincheck_core::task::{Artifact, Outcome, Row, WaitReason};
+use raincheck_core::task::{Artifact, Outcome, Row, TaskEvent, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
@@ -493,6 +493,16 @@ impl TaskStore for SqliteStore {
         // What the file holds is committed.
         let id = id.clone();
         self.readers.read(move |connection, _| payload::find_artifact(connection, &id)).await
+    }
+
+    async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
+        let seq = self.committed(|front| {
+            let seq = front.ledger.find(scope, id).map(|row| row.seq);
+            (seq, front.receipt(seq.map_or(0, |_| front.touched(id))))
+        });
+        let Some(seq) = seq.await? else { return Ok(None) };
+        let read = self.readers.read(move |connection, _| payload::events(connection, seq));
+        read.await.map(Some)
     }
 
     async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {

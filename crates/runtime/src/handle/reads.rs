@@ -13,7 +13,7 @@ use raincheck_core::lane;
 use raincheck_core::log::{Line, may_grow};
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Post, Verdict};
-use raincheck_core::task::{Payload, Row, WaitReason};
+use raincheck_core::task::{Payload, Row, TaskEvent, WaitReason};
 
 use super::{Accepted, Cancelled, Handle, Kept, View};
 use crate::waits::Watch;
@@ -213,6 +213,19 @@ impl Handle {
             artifact,
             folders: self.shared.tools.folders.to_vec(),
         }))
+    }
+
+    /// Reads the history of a task, the oldest entry first; empty once its retention is over
+    /// [STATE-4].
+    ///
+    /// # Errors
+    /// `not_found` for an id that is not the scope's; `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn events(&self, scope: &Scope, id: TaskId) -> Result<Vec<TaskEvent>, Error> {
+        self.shared.ready().await?;
+        self.shared.store.events(scope, id).await?.ok_or_else(Error::not_found)
     }
 
     /// Shows the lanes, their queues and the places that are taken [QUEUE-7].

@@ -4,7 +4,8 @@ use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
-use raincheck_core::task::{Artifact, Metrics, Outcome};
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Artifact, Cause, Metrics, Outcome};
 use raincheck_runtime::{Functions, Request};
 
 use crate::world::{World, failure, request, spec, text};
@@ -97,4 +98,17 @@ async fn artifacts_and_metrics_come_with_the_outcome() {
     assert_eq!(payload.artifacts, [artifact]);
     let metrics = payload.attempts.first().and_then(|attempt| attempt.metrics);
     assert_eq!(metrics.map(|metrics| metrics.wall_ms), Some(12));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_of_a_task_is_read_by_its_owner() {
+    // [STATE-4] [STATE-6]
+    let world = World::new(Functions::new().with(spec("works"), |_, _| async { text("fine") }));
+    let id = world.call("works").await;
+    world.end(id).await;
+    let events = world.handle.events(&Scope::local(), id).await.expect("a task");
+    let last = events.last().map(|event| event.to);
+    assert_eq!((events[0].cause, last), (Cause::Received, Some(State::Succeeded)));
+    let foreign = world.handle.events(&Scope::new("other"), id).await.expect_err("not theirs");
+    assert_eq!(foreign.kind, Kind::NotFound);
 }

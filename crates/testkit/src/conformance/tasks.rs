@@ -18,7 +18,7 @@ use raincheck_core::store::{
     TaskStore, Verdict,
 };
 use raincheck_core::task::{
-    Artifact, Cause, Limits, Outcome, Payload, Resources, Row, Task, WaitReason,
+    Artifact, Cause, Limits, Outcome, Payload, Resources, Row, Task, TaskEvent, WaitReason,
 };
 use raincheck_core::time::Timestamp;
 
@@ -379,6 +379,26 @@ pub(super) async fn a_history_is_one_chain(store: &dyn TaskStore) {
     }
     let last = payload.events.last().map(|event| event.to);
     assert_eq!((last, payload.events.len()), (Some(State::Cancelled), 6), "[STATE-4] entries");
+}
+
+pub(super) async fn a_history_is_read_by_its_owner_until_retention_is_over(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |task| task.limits.retention = Duration::from_secs(1))).await;
+    let events =
+        |scope: &'static str| async move { must(store.events(&Scope::new(scope), id(0)).await) };
+    let states = |events: Option<Vec<TaskEvent>>| -> Vec<State> {
+        events.unwrap_or_default().iter().map(|event| event.to).collect()
+    };
+    assert_eq!(states(events(Scope::LOCAL).await), [State::Queued], "[STATE-6] a live task");
+    assert_eq!(events("other").await, None, "[SCOPE-2] another scope's");
+    post(store, START, cancel(0)).await;
+    let (_, payload) = task(store, 0).await;
+    let history = events(Scope::LOCAL).await;
+    assert_eq!(history.as_ref(), Some(&payload.events), "[STATE-4] the same history");
+    assert_eq!(states(history), [State::Queued, State::Cancelled], "[STATE-4] an ended task");
+    must(must(store.fire(at(2), 100).await).receipt.committed().await);
+    assert_eq!(events(Scope::LOCAL).await, Some(Vec::new()), "[TIME-5] a tombstone");
+    assert_eq!(must(store.events(&Scope::local(), id(9)).await), None, "[SCOPE-2] no task");
 }
 
 pub(super) async fn lists_page_without_gap_or_repeat(store: &dyn TaskStore) {

@@ -15,6 +15,9 @@ use crate::task::{Artifact, Attempt, Metrics, Outcome, Payload, Row, TaskEvent};
 /// Attempts that stay listed; older ones of a task that is retried for ever are dropped.
 const MAX_ATTEMPTS: usize = 100;
 
+/// Entries of a history that stay; older ones of a task that is retried for ever are dropped.
+const MAX_EVENTS: usize = 1_000;
+
 /// The payloads, and the order in which they may go.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
@@ -151,7 +154,7 @@ impl Shelf {
         let attempt = (has_ended && row.attempt > 0)
             .then(|| self.end_attempt(row, outcome.as_ref(), retried));
         self.edit(row.id(), |payload| {
-            payload.events.extend(event);
+            remember(&mut payload.events, event);
             if let Some(attempt) = attempt {
                 if payload.attempts.len() >= MAX_ATTEMPTS {
                     payload.attempts.remove(0);
@@ -191,7 +194,7 @@ impl Shelf {
 
     fn late(&mut self, id: TaskId, event: Option<TaskEvent>, outcome: Outcome) {
         self.edit(id, |payload| {
-            payload.events.extend(event);
+            remember(&mut payload.events, event);
             payload.late.get_or_insert(outcome);
         });
     }
@@ -253,4 +256,12 @@ impl Shelf {
             work(Arc::make_mut(&mut item.payload));
         }
     }
+}
+
+/// Adds an entry to a history, in the place of the oldest one when there are too many.
+fn remember(events: &mut Vec<TaskEvent>, event: Option<TaskEvent>) {
+    if event.is_some() && events.len() >= MAX_EVENTS {
+        events.remove(0);
+    }
+    events.extend(event);
 }

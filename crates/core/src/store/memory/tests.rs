@@ -102,3 +102,17 @@ fn a_store_is_opened_once() {
     let next = now(store.open(NOW, Vec::new(), Duration::ZERO, Arc::new(NoSink)));
     assert!(next.is_ok());
 }
+
+#[test]
+fn the_history_of_a_task_that_never_ends_is_bounded_and_keeps_its_newest_entries() {
+    // [STATE-4]
+    let store = store(MemoryLimits::default());
+    now(store.submit(NOW, vec![one(1)], None)).expect("submitted");
+    for _ in 0..1_000 {
+        now(store.hold(NOW, "lane".into(), Some(WaitReason::Busy))).expect("held");
+        now(store.hold(NOW, "lane".into(), None)).expect("resumed");
+    }
+    let id = TaskId::from_parts(1, [0; 10]);
+    let events = now(store.events(&Scope::local(), id)).expect("read").expect("a task");
+    assert_eq!((events.len(), events[0].seq, events[999].seq), (1_000, 1_002, 2_001));
+}
