@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Escapes what a terminal or a reader would act on: control characters but tab, C1 controls, bidi
-/// marks and invisible separators, each as `\u{…}`.
+/// marks and invisible separators. A character of ASCII becomes `\xNN`, any other `\u{…}`.
 ///
 /// A line feed is kept when `keeps_lines` is asked for by [`escape_lines`].
 #[must_use]
@@ -23,10 +23,12 @@ fn escape_but(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     }
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if acts(c) && !keep(c) {
-            safe.extend(c.escape_unicode());
-        } else {
+        if !acts(c) || keep(c) {
             safe.push(c);
+        } else if c.is_ascii() {
+            safe.push_str(&format!("\\x{:02x}", u32::from(c)));
+        } else {
+            safe.extend(c.escape_unicode());
         }
     }
     Cow::Owned(safe)
@@ -53,17 +55,19 @@ mod tests {
 
     #[test]
     fn escapes_of_terminals_and_bidi_marks_become_visible() {
+        // Case task-terminal-escapes-in-output.
         let hostile = "a\u{1b}[2J\u{7}b \u{9b}31m \u{202e}evil\u{202c} zero\u{200b}width tab\t";
-        let safe = escape(hostile);
-        assert!(!safe.chars().any(|c| acts(c) && c != '\t'), "{safe}");
-        assert!(safe.contains("a\\u{1b}[2J") && safe.ends_with("tab\t"), "{safe}");
+        assert_eq!(
+            escape(hostile),
+            "a\\x1b[2J\\x07b \\u{9b}31m \\u{202e}evil\\u{202c} zero\\u{200b}width tab\t"
+        );
     }
 
     #[test]
     fn plain_text_is_not_copied() {
         assert!(matches!(escape("Ωm 日本語 e\u{301} 👩\u{200d}👩"), Cow::Borrowed(_)));
         assert_eq!(escape_lines("a\nb"), "a\nb");
-        assert_eq!(escape("a\nb"), "a\\u{a}b");
+        assert_eq!(escape("a\nb"), "a\\x0ab");
     }
 
     #[test]

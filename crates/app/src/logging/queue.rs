@@ -157,7 +157,7 @@ mod tests {
         drop(queue);
         let mut text = String::new();
         reader.read_to_string(&mut text).expect("text");
-        assert_eq!(text, "a\\u{a}b\\u{1b}[2J\n");
+        assert_eq!(text, "a\\x0ab\\x1b[2J\n");
     }
 
     #[test]

@@ -36,7 +36,7 @@ async fn a_call_beyond_its_budget_answers_a_handle_and_the_next_call() {
     let id: TaskId = data["task_id"].as_str().expect("an id").parse().expect("an id");
     assert_eq!(data["log_id"], id.spell(Spelling::Uuid));
     assert_eq!(data["partial_result"], json!({"dreams": 1}));
-    assert_eq!(data["progress"]["message"], "\\u{1b}[2Jz", "escapes are shown, not sent");
+    assert_eq!(data["progress"]["message"], "\\x1b[2Jz", "escapes are shown, not sent");
     assert_eq!(data["poll_after_ms"], 500);
     assert!(data["timeout_at"].is_string(), "[TIME-7]");
     let words = data["message"].as_str().expect("words");
@@ -74,7 +74,7 @@ async fn a_failed_tool_is_a_failed_call_with_the_error_object() {
     assert!(answer.is_error && answer.raw.get("error").is_none());
     let error = &answer.data["error"];
     assert_eq!(error["code"], "tool_failed");
-    assert_eq!(error["message"], "exit code 3:\nlast \\u{1b}[31mwords");
+    assert_eq!(error["message"], "exit code 3:\nlast \\x1b[31mwords");
     assert_eq!(
         (&error["guarantee"], &error["details"]["exit_code"]),
         (&json!("executed"), &json!(3))

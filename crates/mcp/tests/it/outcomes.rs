@@ -44,7 +44,7 @@ async fn reading_a_task_that_failed_is_no_failed_call() {
     let end = session.end_of(&id).await;
     assert_eq!((&end["state"], &end["error"]["code"]), (&json!("failed"), &json!("tool_failed")));
     assert!(end.get("result").is_none());
-    assert_eq!(end["error"]["message"], "exit code 3:\nlast \\u{1b}[31mwords");
+    assert_eq!(end["error"]["message"], "exit code 3:\nlast \\x1b[31mwords");
     assert_eq!(end["attempts"][0]["error"]["code"], "tool_failed");
 }
 

@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn odd_names_are_shown_escaped() {
         assert_eq!(shown(b"we ird.txt"), "we ird.txt");
-        assert_eq!(shown("two\nlines \u{202e}.txt".as_bytes()), "two\\u{a}lines \\u{202e}.txt");
+        assert_eq!(shown("two\nlines \u{202e}.txt".as_bytes()), "two\\x0alines \\u{202e}.txt");
         assert_eq!(shown(b"\xff.bin"), "\\xff.bin");
     }
 }

@@ -81,7 +81,7 @@ fn regular_files_of_any_name_are_kept_and_nothing_else_and_never_in_silence() {
         empty (file) 0
         plain.txt (text/html) 9
         sub/plain.txt (file) 5
-        two\u{a}lines \u{202e}.txt (file) 17
+        two\x0alines \u{202e}.txt (file) 17
         \xff.bin (file) 1
         the reported artifact `../../../../etc/hostname` leads out of a folder
         the reported artifact `/etc/hostname` lies outside of the artifacts folder

@@ -200,7 +200,7 @@ mod tests {
     fn words_of_progress_cannot_act_on_a_terminal() {
         let reports = all(&[br#"{"progress":{"message":"\u001b[2J"}}"#]);
         let [Report::Progress(progress)] = &reports[..] else { panic!("{reports:?}") };
-        assert_eq!(progress.message.as_deref(), Some("\\u{1b}[2J"));
+        assert_eq!(progress.message.as_deref(), Some("\\x1b[2J"));
     }
 
     proptest! {

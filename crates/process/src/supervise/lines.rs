@@ -126,7 +126,7 @@ mod tests {
     fn bytes_that_are_not_utf_8_become_a_visible_sign() {
         assert_eq!(
             split(&[b"fa\xe7ade\n", b"\xff\xfeh\x00i\x00\n\x00"]),
-            ["fa\u{fffd}ade", "\u{fffd}\u{fffd}h\\u{0}i\\u{0}", "\\u{0}",]
+            ["fa\u{fffd}ade", "\u{fffd}\u{fffd}h\\x00i\\x00", "\\x00",]
         );
     }
 
@@ -151,7 +151,7 @@ mod tests {
     fn a_message_is_bounded_also_when_escaping_makes_it_longer() {
         let lines = split(&[&b"\x1b".repeat(MAX_LINE)]);
         assert!(lines.iter().all(|line| line.len() <= MAX_LINE));
-        assert_eq!(lines.concat(), "\\u{1b}".repeat(MAX_LINE));
+        assert_eq!(lines.concat(), "\\x1b".repeat(MAX_LINE));
     }
 
     proptest! {

@@ -30,8 +30,8 @@ w.write(b"\n" + b"more\n" * 40000); w.flush()
                 [
                     "price € 5",
                     "fa\u{fffd}ade \u{fffd} cp1252",
-                    "\u{fffd}\u{fffd}h\\u{0}i\\u{0}",
-                    "\\u{0}pad 🎮 end",
+                    "\u{fffd}\u{fffd}h\\x00i\\x00",
+                    "\\x00pad 🎮 end",
                     "last \u{fffd}",
                 ]
             );

@@ -32,7 +32,7 @@ async fn a_program_without_a_result_gives_its_code_and_its_last_words() {
         let end = house.run("plain", "{}").await;
         assert_eq!(
             end.result(),
-            r#"{"exit_code":0,"stdout_tail":"{\"jsonrpc\":\"2.0\"}\n\\u{1b}[31mred\nlast words\n"}"#
+            r#"{"exit_code":0,"stdout_tail":"{\"jsonrpc\":\"2.0\"}\n\\x1b[31mred\nlast words\n"}"#
         );
     })
     .await;

@@ -48,7 +48,7 @@ async fn follow(world: World) {
     }
     assert_eq!(world.view(id).await.row.state, State::Succeeded);
     assert_eq!(seen.iter().map(|line| line.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-    assert_eq!(&*seen[4].message, "line 5\\u{1b}[2J", "what a terminal would act on is shown");
+    assert_eq!(&*seen[4].message, "line 5\\x1b[2J", "what a terminal would act on is shown");
 }
 
 #[tokio::test(start_paused = true)]
