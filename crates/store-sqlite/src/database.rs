@@ -91,15 +91,21 @@ fn suspicion(path: &Path) -> PathBuf {
     beside(path, ".suspect")
 }
 
-/// Makes an empty file for its owner alone.
+/// Makes an empty file for its owner alone, and sees to it that its name lasts: whoever made it may
+/// have ended before that.
 fn create(path: &Path) -> Result<(), Fault> {
     if !path.try_exists()? {
         drop(files::open_private(path)?);
-        if let Some(folder) = path.parent() {
-            files::sync_folder(folder)?;
-        }
+    }
+    if let Some(folder) = path.parent() {
+        files::sync_folders_above(folder)?;
     }
     Ok(())
+}
+
+/// Makes the names of all files beside the database last.
+pub(crate) fn keep_names(path: &Path) -> Result<(), Fault> {
+    Ok(path.parent().map_or(Ok(()), files::sync_folder)?)
 }
 
 /// Opens a further connection that only reads.
@@ -122,15 +128,23 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, Fault> {
 }
 
 fn set_up(connection: &Connection, durability: Durability) -> Result<(), Fault> {
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-    if mode != "wal" {
+    if begin_log(connection)? != "wal" {
         return Err(Fault::Foreign("the file system of the state folder cannot share memory"));
     }
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", housekeeper::FORCED.cast_signed())?;
     connection.pragma_update(None, "temp_store", "memory")?;
     synchronous(connection, durability)
+}
+
+/// Asks for a log and returns the mode that the file is in then.
+fn begin_log(connection: &Connection) -> Result<String, Fault> {
+    let mut statement = connection.prepare("PRAGMA journal_mode = wal")?;
+    let mut rows = statement.query([])?;
+    let mode = rows.next()?.map_or(Ok(String::new()), |row| row.get(0))?;
+    // The mode is told first and written after that; the writing can fail.
+    while rows.next()?.is_some() {}
+    Ok(mode)
 }
 
 /// `full` waits for the disk with every commit, `process` leaves that to the system [DUR-7].

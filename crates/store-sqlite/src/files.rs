@@ -145,6 +145,32 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Puts a folder's names on the disk, and its own name in the folder above, and so on: any of them
+/// may have been made a moment ago, by whomever.
+pub(crate) fn sync_folders_above(folder: &Path) -> io::Result<()> {
+    sync_folder(folder)?;
+    let absolute = std::path::absolute(folder)?;
+    for above in absolute.ancestors().skip(1) {
+        match sync_folder(above) {
+            Ok(()) => {}
+            // Nobody made a folder a moment ago where none can be made, or where one may not look.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ReadOnlyFilesystem
+                        | io::ErrorKind::InvalidInput
+                        | io::ErrorKind::Unsupported
+                ) =>
+            {
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Puts the names of a folder's files on the disk.
 #[cfg(unix)]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {

@@ -70,6 +70,8 @@ impl Writer {
             }
             Err(fault) => return Err(fault.into()),
         };
+        // The log is there by now. That its name lasts, the database does not make sure of.
+        database::keep_names(&start.path)?;
         lock.set_instance(epoch)?;
         start.files.begin_epoch(epoch);
         database::sweep(&connection, &start.files, &ledger)?;

@@ -1,5 +1,9 @@
 //! What tests of Raincheck and of its embedders share.
 //!
 //! [`conformance`] holds every store to the same behaviour, the bundled ones and anybody's.
+//! [`disk`] is a disk that loses power, fills up and fails.
 
 pub mod conformance;
+
+#[cfg(target_os = "linux")]
+pub mod disk;

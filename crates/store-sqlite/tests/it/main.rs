@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "a test that meets something else has failed"
 )]
@@ -13,4 +14,10 @@ mod damage;
 mod fixture;
 mod kit;
 mod owner;
+#[cfg(target_os = "linux")]
+mod power;
 mod reopen;
+#[cfg(target_os = "linux")]
+mod syncs;
+#[cfg(target_os = "linux")]
+mod work;
