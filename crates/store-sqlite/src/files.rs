@@ -1,13 +1,13 @@
 //! Large contents as files beside the database, so that they do not pass its writer.
 //!
-//! A file is whole and, for a store that survives power loss, on the disk before the row that names
-//! it is written; it goes after the row is gone. What a crash leaves in between is swept at the next
-//! opening.
+//! A file is whole and on the disk before the row that names it is written, and goes after the row is
+//! gone. That holds for every store: a row may outlive a loss of power by chance, and half a file
+//! would then pass for a content. What a crash leaves in between is swept at the next opening.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use raincheck_core::ids::TaskId;
 
@@ -53,16 +53,21 @@ impl Stored {
 #[derive(Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
-    is_synced: bool,
+    /// Whether the name of the folder lasts.
+    is_kept: AtomicBool,
     /// Names never repeat within a process, and the epoch tells processes apart.
     next: AtomicU64,
     epoch: AtomicU64,
 }
 
 impl Files {
-    pub(crate) fn new(store: &Path, is_synced: bool) -> Self {
-        let folder = folder_of(store);
-        Self { folder, is_synced, next: AtomicU64::new(1), epoch: AtomicU64::new(0) }
+    pub(crate) fn new(store: &Path) -> Self {
+        Self {
+            folder: folder_of(store),
+            is_kept: AtomicBool::new(false),
+            next: AtomicU64::new(1),
+            epoch: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn begin_epoch(&self, epoch: u32) {
@@ -74,10 +79,7 @@ impl Files {
         let (epoch, n) =
             (self.epoch.load(Ordering::Acquire), self.next.fetch_add(1, Ordering::Relaxed));
         let name = format!("{id}-{epoch}-{n}");
-        if !self.folder.try_exists()? {
-            fs::create_dir_all(&self.folder)?;
-            self.sync_folder(self.folder.parent())?;
-        }
+        self.keep_folder()?;
         let path = self.folder.join(&name);
         let written = self.write_to(&path, bytes);
         if written.is_err() {
@@ -87,22 +89,25 @@ impl Files {
         written.map(|()| name)
     }
 
+    /// Makes the folder, and its name last.
+    fn keep_folder(&self) -> io::Result<()> {
+        if !self.is_kept.load(Ordering::Acquire) {
+            fs::create_dir_all(&self.folder)?;
+            if let Some(above) = self.folder.parent() {
+                sync_folder(above)?;
+            }
+            self.is_kept.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
     fn write_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = open_private(path)?;
         for part in bytes.chunks(PART) {
             file.write_all(part)?;
-            if self.is_synced {
-                file.sync_data()?;
-            }
+            file.sync_data()?;
         }
-        self.sync_folder(Some(&self.folder))
-    }
-
-    fn sync_folder(&self, folder: Option<&Path>) -> io::Result<()> {
-        match folder {
-            Some(folder) if self.is_synced => sync_folder(folder),
-            Some(_) | None => Ok(()),
-        }
+        sync_folder(&self.folder)
     }
 
     pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {

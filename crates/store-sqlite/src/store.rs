@@ -86,8 +86,7 @@ impl SqliteStore {
     /// Makes a store that touches nothing until it is [opened](TaskStore::open).
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let is_synced = options.durability == Durability::Full;
-        let files = Arc::new(Files::new(&options.path, is_synced));
+        let files = Arc::new(Files::new(&options.path));
         let readers = Arc::new(Readers::new(options.path.clone(), Arc::clone(&files)));
         Self {
             options,

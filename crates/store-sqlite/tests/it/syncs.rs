@@ -37,21 +37,39 @@ fn fail(k: u64, n_tasks: u64) -> bool {
     }
     let is_told = !told.errors.is_empty();
     assert!(is_told == was_bad || !is_told && may_be_silent, "sync {k}: {:?}", told.errors);
-    for (n, loss) in Loss::ALL.into_iter().enumerate() {
-        let seed = k * 100 + u64::try_from(n).expect("few");
-        let broken = after(&changes, loss, seed, &told);
-        assert!(broken.is_empty(), "sync {k}, {loss:?}: {broken:?}");
+    let mut random = Random::new(k);
+    for (point, loss) in points(&changes, &mut random) {
+        let broken = after(&changes[..point], loss, random.next());
+        assert!(broken.is_empty(), "sync {k}, {loss:?} after {point}: {broken:?}");
     }
     was_bad
 }
 
-/// Returns the promises that are broken when the power goes as well, after all the work.
+/// Returns moments from the failed sync on at which the power goes as well.
+fn points(changes: &[Change<'_>], random: &mut Random) -> Vec<(usize, Loss)> {
+    let is_end =
+        |change: &Change<'_>| matches!(change, Change::Say(text) if text.contains("ack end"));
+    let ends = (1..=changes.len()).filter(|at| is_end(&changes[at - 1]));
+    let mut points: Vec<_> = ends.map(|at| (at, Loss::All)).collect();
+    let is_bad = |change: &Change<'_>| {
+        matches!(change, Change::BadSync { .. } | Change::BadSyncFolder { .. })
+    };
+    let bad = changes.iter().position(is_bad).unwrap_or(changes.len());
+    let mut any = || bad + random.below(changes.len() - bad + 1);
+    points.extend(Loss::ALL.map(|loss| (any(), loss)));
+    points
+}
+
+/// Returns the promises that are broken when the power goes after some changes.
 #[tokio::main(flavor = "current_thread")]
-async fn after(changes: &[Change<'_>], loss: Loss, seed: u64, told: &Told) -> Vec<String> {
+async fn after(changes: &[Change<'_>], loss: Loss, seed: u64) -> Vec<String> {
     let mut random = Random::new(seed);
-    let mut disk = Disk::new();
+    let (mut disk, mut told) = (Disk::new(), Told::default());
     for change in changes {
         disk.apply(change, &mut random);
+        if let Change::Say(text) = change {
+            told.hear(text);
+        }
     }
     let folder = quick_folder();
     disk.after(loss, &mut random).write_to(folder.path());
@@ -66,6 +84,6 @@ fn whichever_sync_fails_it_is_told_and_nothing_acknowledged_is_lost() {
     while fail(k, n_tasks) {
         k += 1;
     }
-    println!("failed syncs: {} places, {} losses of power after each", k - 1, Loss::ALL.len());
+    println!("failed syncs: {} places, {} losses of power after each", k - 1, Loss::ALL.len() + 2);
     assert!(k - 1 > 3 * n_tasks, "too few syncs: {k}");
 }

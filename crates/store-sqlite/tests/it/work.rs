@@ -75,7 +75,8 @@ pub(crate) async fn open_store(path: &Path, durability: Durability) -> Result<Sq
 
 /// A text of some size that tells whose it is.
 fn text(n: u64, kib: usize) -> String {
-    format!("{n}:").repeat(1 + (kib << 10) / 8)
+    let word = format!("{n}:");
+    word.repeat(1 + (kib << 10) / word.len())
 }
 
 /// Most are small, some are large enough to fill the log, some have a file of their own.
