@@ -14,6 +14,8 @@ mod model_tasks;
 #[cfg(target_os = "linux")]
 mod durable;
 #[cfg(target_os = "linux")]
+mod kill;
+#[cfg(target_os = "linux")]
 mod listener;
 #[cfg(target_os = "linux")]
 mod manners;

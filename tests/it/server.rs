@@ -20,7 +20,7 @@ pub(crate) struct Server {
     pub(crate) stdout: Lines<BufReader<ChildStdout>>,
     pub(crate) notifications: Vec<Value>,
     next_id: u64,
-    _home: TempDir,
+    _home: Option<TempDir>,
 }
 
 impl Server {
@@ -56,8 +56,14 @@ impl Server {
     pub(crate) fn spawn_with(change: impl FnOnce(&mut Command)) -> Self {
         let home = TempDir::new().expect("a folder");
         let mut command = command(home.path());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stderr(Stdio::null());
         change(&mut command);
+        Self { _home: Some(home), ..Self::of(command) }
+    }
+
+    /// Starts a server by a command that names its folders itself.
+    pub(crate) fn of(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.kill_on_drop(true).spawn().expect("the server starts");
         let stdout = child.stdout.take().expect("a pipe");
         Self {
@@ -66,7 +72,7 @@ impl Server {
             child,
             notifications: Vec::new(),
             next_id: 0,
-            _home: home,
+            _home: None,
         }
     }
 
