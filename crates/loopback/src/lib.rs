@@ -37,6 +37,6 @@ pub mod control;
 mod folder;
 
 pub use error::{Error, ErrorKind};
-pub use options::{Bearer, Limits, Options, Origin, Policy, Surface};
+pub use options::{Bearer, Later, Limits, Options, Origin, Policy, Surface};
 pub use secret::Secret;
 pub use service::{Accept, Info, Service, Sockets, bind, can_listen, over};

@@ -1,5 +1,6 @@
 //! What a listener is made of.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,8 +34,19 @@ pub struct Options {
     pub endpoint: Option<Place>,
     /// What is served. No two surfaces may share a route, and none may have a fallback.
     pub surfaces: Vec<Surface>,
+    /// Makes more surfaces with the first connection; until then they take no memory.
+    pub later: Option<Later>,
     /// The limits of connections and requests.
     pub limits: Limits,
+}
+
+/// Makes surfaces when they are needed.
+pub struct Later(pub(crate) Box<dyn FnOnce() -> Vec<Surface> + Send>);
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
 }
 
 impl Options {
@@ -54,6 +66,7 @@ impl Options {
             instance_id: random_name()?,
             endpoint: None,
             surfaces: Vec::new(),
+            later: None,
             limits: Limits::default(),
         })
     }
@@ -62,6 +75,13 @@ impl Options {
     #[must_use]
     pub fn serving(mut self, routes: Router, policy: Policy) -> Self {
         self.surfaces.push(Surface { routes, policy });
+        self
+    }
+
+    /// Adds surfaces that are made with the first connection.
+    #[must_use]
+    pub fn serving_later(mut self, make: impl FnOnce() -> Vec<Surface> + Send + 'static) -> Self {
+        self.later = Some(Later(Box::new(make)));
         self
     }
 }

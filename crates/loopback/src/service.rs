@@ -3,6 +3,7 @@
 mod accept;
 mod connection;
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::endpoint::Published;
 use crate::error::{Error, ErrorKind};
 use crate::gate::{self, Hosts};
 use crate::health;
-use crate::options::{Limits, Options};
+use crate::options::{Later, Limits, Options};
 use crate::port;
 use crate::secret::Secret;
 
@@ -49,9 +50,36 @@ pub struct Info {
 #[derive(Debug)]
 pub struct Service<A = Sockets> {
     accept: A,
-    router: Router,
+    routes: Routes,
     limits: Limits,
     published: Option<Published>,
+}
+
+/// What is served.
+enum Routes {
+    Made(Router),
+    Later(Box<dyn FnOnce() -> Router + Send>),
+}
+
+impl Routes {
+    /// Returns the router, and makes it if nobody has.
+    fn get(&mut self) -> Router {
+        let router = match std::mem::replace(self, Self::Made(Router::new())) {
+            Self::Made(router) => router,
+            Self::Later(make) => make(),
+        };
+        *self = Self::Made(router.clone());
+        router
+    }
+}
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Made(_) => "Made",
+            Self::Later(_) => "Later",
+        })
+    }
 }
 
 /// Opens a listener on the sockets of this machine. Writes its endpoint file, and keeps its port, with
@@ -131,8 +159,14 @@ pub fn over<A: Accept>(
         secret: secret.clone(),
     };
     let hosts = Hosts::new(address, std::mem::take(&mut options.names));
-    let router = gate::router(options, hosts, secret, health::router(facts));
-    Ok((Service { accept, router, limits, published }, info))
+    let routes = match options.later.take() {
+        None => Routes::Made(gate::router(options, hosts, secret, health::router(facts))),
+        Some(Later(make)) => Routes::Later(Box::new(move || {
+            options.surfaces.extend(make());
+            gate::router(options, hosts, secret, health::router(facts))
+        })),
+    };
+    Ok((Service { accept, routes, limits, published }, info))
 }
 
 fn check_reach(options: &Options) -> Result<(), Error> {
@@ -161,7 +195,7 @@ impl<A: Accept> Service<A> {
     ///
     /// The endpoint file is removed first. A connection that was upgraded belongs to its handler.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { mut accept, router, limits, published } = self;
+        let Self { mut accept, mut routes, limits, published } = self;
         let places = Arc::new(Semaphore::new(limits.connections));
         let stopping = CancellationToken::new();
         let mut connections = JoinSet::new();
@@ -179,7 +213,7 @@ impl<A: Accept> Service<A> {
             match Arc::clone(&places).try_acquire_owned() {
                 Ok(place) => {
                     let io = Held::new(io, place, limits.unread);
-                    connections.spawn(serve(io, router.clone(), limits, stopping.clone()));
+                    connections.spawn(serve(io, routes.get(), limits, stopping.clone()));
                 }
                 Err(_) => refuse(io).await,
             }

@@ -14,7 +14,7 @@ use raincheck_loopback::artifacts::{
     self, ArtifactSource, Artifacts, OpenArtifact, Signer, open_beneath,
 };
 use raincheck_loopback::endpoint::{self, Kind, Place};
-use raincheck_loopback::{Error, Info, Options, Secret, Service, bind, control};
+use raincheck_loopback::{Error, Info, Options, Secret, Service, Surface, bind, control};
 use raincheck_mcp::{Control, Links};
 use raincheck_runtime::{Handle, Kept};
 use tokio::sync::OnceCell;
@@ -131,17 +131,15 @@ impl Listener {
     }
 
     async fn bind(&self) -> Result<(Service, Open), Error> {
-        let Inner { listening, engine, started_at, .. } = &*self.0;
+        let Inner { listening, started_at, .. } = &*self.0;
         let (secret, kept_port) = match &listening.kept_in {
             Some(folder) => (Secret::kept(&folder.join("secret"))?, Some(folder.join("port"))),
             None => (Secret::random()?, None),
         };
         let signer = Signer::new(secret);
-        let clock = engine.clone();
-        let source = Arc::new(Source(engine.clone()));
-        let served = Artifacts::new(signer.clone(), source, Arc::new(move || clock.now()));
+        let (listener, links) = (self.clone(), signer.clone());
         let mut options = Options { kept_port, ..Options::new(NAME)? }
-            .serving(served.router(), artifacts::policy());
+            .serving_later(move || listener.surfaces(links));
         if let Some(folder) = &listening.endpoints {
             let n_swept = endpoint::sweep(folder);
             if n_swept > 0 {
@@ -149,14 +147,26 @@ impl Listener {
             }
             let path = endpoint::of_instance(folder, &options.instance_id);
             options.endpoint = Some(Place { path, kind: Kind::Http, started_at: *started_at });
-            options = options.serving(control::router(self.calls()), control::policy());
         }
         let (service, Info { url, .. }) = bind(options).await?;
         Ok((service, Open { url, signer }))
     }
 
+    /// Makes what is served, with the first connection. It holds this listener while it serves.
+    fn surfaces(self, signer: Signer) -> Vec<Surface> {
+        let engine = &self.0.engine;
+        let clock = engine.clone();
+        let source = Arc::new(Source(engine.clone()));
+        let artifacts = Artifacts::new(signer, source, Arc::new(move || clock.now())).router();
+        let mut all = vec![Surface { routes: artifacts, policy: artifacts::policy() }];
+        if self.0.listening.endpoints.is_some() {
+            let routes = control::router(self.calls());
+            all.push(Surface { routes, policy: control::policy() });
+        }
+        all
+    }
+
     fn calls(&self) -> Arc<dyn control::Calls> {
-        // Holds this listener while it serves, and no longer.
         let links: Arc<dyn Links> = Arc::new(self.clone());
         let surface = raincheck_mcp::Options { links: Some(links), ..self.0.surface.clone() };
         let control = Control::new(self.0.engine.clone(), surface);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use raincheck_loopback::Surface;
 use raincheck_loopback::control::{Calls, Reply, policy, router};
 
 use crate::harness::{PORT, Rig, options, start_of};
@@ -25,6 +26,26 @@ fn start() -> (Rig, Arc<Echo>) {
     let echo = Arc::new(Echo::default());
     let calls: Arc<dyn Calls> = Arc::clone(&echo) as _;
     (start_of(options().serving(router(calls), policy())), echo)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_made_later_is_made_with_the_first_connection_and_once() {
+    let n_made = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&n_made);
+    let rig = start_of(options().serving_later(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let routes = router(Arc::new(Echo::default()));
+        vec![Surface { routes, policy: policy() }]
+    }));
+    tokio::task::yield_now().await;
+    assert_eq!(n_made.load(Ordering::Relaxed), 0);
+    for _ in 0..2 {
+        let headers = format!("{JSON}{}", rig.bearer());
+        assert_eq!(status(&rig, "POST", &headers, "{}").await, 404);
+        assert_eq!(status(&rig, "POST", JSON, "{}").await, 401, "[SEC-3] it is gated all the same");
+    }
+    assert_eq!(rig.get("/pending-queries").await, 200, "beside the others");
+    assert_eq!(n_made.load(Ordering::Relaxed), 1);
 }
 
 async fn status(rig: &Rig, method: &str, headers: &str, body: &str) -> u16 {
