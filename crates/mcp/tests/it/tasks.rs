@@ -171,13 +171,19 @@ async fn a_list_filters_and_pages_newest_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_refuses_what_it_does_not_know() {
+    // [TOOL-2]. Case task-list-pages-through-ties.
     let mut session = Session::open().await;
     let cases = [
         (json!({"cursor": "garbage"}), "bad_cursor"),
-        (json!({"limit": 5000}), "invalid_params"),
+        (json!({"cursor": ""}), "bad_cursor"),
+        (json!({"limit": 0}), "invalid_params"),
+        (json!({"limit": 201}), "invalid_params"),
+        (json!({"states": []}), "invalid_params"),
+        (json!({"tags_any": []}), "invalid_params"),
         (json!({"states": ["no_such_state"]}), "invalid_params"),
         (json!({"states": "queued"}), "invalid_params"),
         (json!({"submitted_after": "yesterday"}), "invalid_params"),
+        (json!({"submitted_after": "2026-02-30T00:00:00Z"}), "invalid_params"),
     ];
     for (arguments, code) in cases {
         let error = session.refused("list_tasks", &arguments.to_string()).await;

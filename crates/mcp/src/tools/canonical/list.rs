@@ -24,7 +24,7 @@ pub(super) const DEFINITION: Definition = Definition {
     description: "Lists your tasks, newest first, with their status. Filters: states (such as queued, \
                   running, succeeded, failed), tool_name, tags_any, submitted_after (RFC 3339). \
                   next_cursor is absent at the end.",
-    schema: r#"{"type":"object","properties":{"states":{"type":"array","items":{"type":"string"}},"tool_name":{"type":"string"},"tags_any":{"type":"array","items":{"type":"string"}},"submitted_after":{"type":"string","format":"date-time"},"limit":{"type":"integer","minimum":1,"maximum":200,"default":50},"cursor":{"type":"string"}},"additionalProperties":false}"#,
+    schema: r#"{"type":"object","properties":{"states":{"type":"array","items":{"type":"string"},"minItems":1},"tool_name":{"type":"string"},"tags_any":{"type":"array","items":{"type":"string"},"minItems":1},"submitted_after":{"type":"string","format":"date-time"},"limit":{"type":"integer","minimum":1,"maximum":200,"default":50},"cursor":{"type":"string"}},"additionalProperties":false}"#,
     hints: READS,
 };
 
@@ -65,8 +65,7 @@ fn filter(fields: &mut Fields) -> Result<Filter, Error> {
         tool: fields.optional::<String>("tool_name")?.map(Arc::from),
         ..Filter::default()
     };
-    let tags = fields.optional::<Vec<String>>("tags_any")?.unwrap_or_default();
-    filter.tags_any = tags.into_iter().map(Arc::from).collect();
+    filter.tags_any = choice(fields, "tags_any")?.into_iter().map(Arc::from).collect();
     if let Some(text) = fields.optional::<String>("submitted_after")? {
         let at = Timestamp::parse(&text).ok_or_else(|| {
             fields.wrong("submitted_after", "must be a time like 2026-02-05T12:00:00Z")
@@ -76,9 +75,20 @@ fn filter(fields: &mut Fields) -> Result<Filter, Error> {
     Ok(filter)
 }
 
+/// Takes a list of which one has to fit; empty when it is absent. A list that names nothing fits
+/// nothing, which nobody asks for: it is refused, and never taken for "all".
+fn choice(fields: &mut Fields, name: &str) -> Result<Vec<String>, Error> {
+    match fields.optional::<Vec<String>>(name)? {
+        Some(words) if words.is_empty() => {
+            Err(fields.wrong(name, "must name at least one; leave it out for all"))
+        }
+        words => Ok(words.unwrap_or_default()),
+    }
+}
+
 fn states(fields: &mut Fields) -> Result<Vec<State>, Error> {
     let mut states = Vec::new();
-    for word in fields.optional::<Vec<String>>("states")?.unwrap_or_default() {
+    for word in choice(fields, "states")? {
         let found = canonical::states(&word);
         if found.is_empty() {
             let known: Vec<&str> = canonical::words().collect();
