@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Json;
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::scope::Scope;
-use raincheck_core::task::Outcome;
+use raincheck_core::task::{Outcome, Row};
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Accepted, Request, Submission, View};
 
@@ -65,7 +65,7 @@ async fn attempt(
     request.is_inline = !wait.is_zero();
     let accepted = match facade.engine().submit(request).await? {
         Submission::Task(accepted) => accepted,
-        Submission::Answer(outcome) => return Ok(ended(None, None, &outcome)),
+        Submission::Answer(outcome) => return Ok(ended(None, &outcome)),
     };
     let id = accepted.row.id();
     match follow(facade, accepted, wait, &mut caller).await {
@@ -137,15 +137,15 @@ fn answer(facade: &Facade, caller: &Caller, view: &View) -> Answer {
     }
     let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
     match outcome {
-        Some(outcome) => ended(Some(row.id()), Some(canonical::word(row.state)), outcome),
+        Some(outcome) => ended(Some(row), outcome),
         None => {
             Answer::error(&Error::new(Kind::Expired, "the task ended and is already forgotten"))
         }
     }
 }
 
-/// Answers with how a task ended.
-fn ended(task_id: Option<TaskId>, state: Option<&'static str>, outcome: &Outcome) -> Answer {
+/// Answers with how a task ended; there is no row where a tool answered without a task.
+fn ended(row: Option<&Row>, outcome: &Outcome) -> Answer {
     /// A call that ended without a result.
     #[derive(Serialize)]
     struct Failure {
@@ -155,14 +155,25 @@ fn ended(task_id: Option<TaskId>, state: Option<&'static str>, outcome: &Outcome
         error: Error,
     }
 
-    let (status, error) = match outcome {
+    let (word, error) = match outcome {
         Outcome::Succeeded(contents) => return Answer::result(contents),
-        Outcome::Failed(error) => (state.unwrap_or("failed"), shown(error)),
-        Outcome::Cancelled => {
-            (state.unwrap_or("cancelled"), Error::new(Kind::Cancelled, "the task was cancelled"))
-        }
+        Outcome::Failed(error) => ("failed", shown(error)),
+        Outcome::Cancelled => ("cancelled", cancelled(row)),
     };
-    Answer::json(&Failure { status, task_id, error }).into_failure()
+    let status = row.map_or(word, |row| canonical::word(row.state));
+    Answer::json(&Failure { status, task_id: row.map(Row::id), error }).into_failure()
+}
+
+/// Says why a task was cancelled, and how sure it is that it did nothing [LEASE-4].
+pub(crate) fn cancelled(row: Option<&Row>) -> Error {
+    let reason = row.and_then(|row| row.cancel.as_ref()?.reason.as_deref());
+    let words = reason.map_or_else(
+        || "the task was cancelled".to_owned(),
+        |reason| format!("the task was cancelled: {reason}"),
+    );
+    let never_ran = row.is_some_and(|row| row.attempt == 0);
+    let guarantee = if never_ran { Guarantee::NotExecuted } else { Guarantee::Unknown };
+    shown(&Error::new(Kind::Cancelled, words).with_guarantee(guarantee))
 }
 
 /// Ends a call whose caller went away before it had a handle, as its tool says [CANCEL-7]. The
@@ -177,9 +188,8 @@ async fn abandon(
     match spec.on_disconnect {
         OnDisconnect::Cancel => {
             let reason: Arc<str> = "its caller went away".into();
-            engine.cancel(&caller.scope, id, Some(reason)).await?;
-            let error = Error::new(Kind::Cancelled, "the connection ended before the call did");
-            Ok(Answer::error(&error))
+            let asked = engine.cancel(&caller.scope, id, Some(reason)).await?;
+            Ok(Answer::error(&cancelled(Some(&asked.row))))
         }
         OnDisconnect::Detach => {
             let view = engine.view(&caller.scope, id).await?;

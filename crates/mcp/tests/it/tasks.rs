@@ -130,6 +130,23 @@ async fn every_waiter_is_answered_when_the_task_is_cancelled() {
     assert_eq!(again.text, answer.text, "[RESULT-1]");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_says_why_and_whether_its_task_ran() {
+    // [LEASE-4]. Case mcp-result-of-a-cancelled-task.
+    let mut session = Session::open().await;
+    session.submit("nap_one", r#"{"s":600}"#).await;
+    for (tool, guarantee) in [("nap_one", "not_executed"), ("held", "unknown")] {
+        let call = session.begin_call(tool, r#"{"s":600}"#).await;
+        let ids = listed(&mut session, &json!({"tool_name": tool})).await;
+        let cancel = json!({"task_id": ids[0], "reason": "not needed"});
+        session.good("cancel_task", &cancel.to_string()).await;
+        let answer = crate::session::Answer::of(session.answer(&call).await);
+        assert_eq!(answer.data["status"], "cancelled");
+        assert_eq!(answer.data["error"]["guarantee"], guarantee);
+        assert_eq!(answer.data["error"], session.end_of(&ids[0]).await["error"], "as it is read");
+    }
+}
+
 async fn listed(session: &mut Session, arguments: &Value) -> Vec<String> {
     let page = session.good("list_tasks", &arguments.to_string()).await;
     let rows = page["tasks"].as_array().expect("rows").clone();

@@ -14,7 +14,7 @@ use raincheck_runtime::View;
 use super::{Definition, READS, status, task_id, wait};
 use crate::answer::{Answer, Parts, shown};
 use crate::arguments::Fields;
-use crate::call::{Caller, end_of};
+use crate::call::{Caller, cancelled, end_of};
 use crate::dialect::canonical;
 use crate::server::Facade;
 
@@ -143,25 +143,12 @@ fn outcome<'a>(outcome: Option<&'a Outcome>, row: &Row) -> (Option<Parts<'a>>, O
     match outcome {
         Some(Outcome::Succeeded(contents)) => (Some(Parts::of(contents)), None),
         Some(Outcome::Failed(error)) => (None, Some(shown(error))),
-        Some(Outcome::Cancelled) => (None, Some(cancelled(row))),
+        Some(Outcome::Cancelled) => (None, Some(cancelled(Some(row)))),
         None => {
             let kind = row.failure.unwrap_or(Kind::Cancelled);
             (None, Some(Error::new(kind, "the task ended without an outcome")))
         }
     }
-}
-
-/// Says how sure it is that a cancelled task did nothing.
-fn cancelled(row: &Row) -> Error {
-    use raincheck_core::error::Guarantee;
-
-    let reason = row.cancel.as_ref().and_then(|cancel| cancel.reason.as_deref());
-    let words = reason.map_or_else(
-        || "the task was cancelled".to_owned(),
-        |reason| format!("the task was cancelled: {reason}"),
-    );
-    let guarantee = if row.attempt == 0 { Guarantee::NotExecuted } else { Guarantee::Unknown };
-    shown(&Error::new(Kind::Cancelled, words).with_guarantee(guarantee))
 }
 
 fn shown_late<'a>(late: &'a Outcome, row: &Row) -> Late<'a> {
