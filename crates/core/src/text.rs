@@ -17,6 +17,19 @@ pub fn escape_lines(text: &str) -> Cow<'_, str> {
     escape_but(text, |c| c == '\t' || c == '\n')
 }
 
+/// Escapes like [`escape`]; a byte that is no UTF-8 becomes `\xNN`.
+#[must_use]
+pub fn escape_bytes(bytes: &[u8]) -> String {
+    let mut safe = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        safe.push_str(&escape(chunk.valid()));
+        for byte in chunk.invalid() {
+            safe.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    safe
+}
+
 fn escape_but(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(|c| acts(c) && !keep(c)) {
         return Cow::Borrowed(text);
@@ -68,6 +81,16 @@ mod tests {
         assert!(matches!(escape("Ωm 日本語 e\u{301} 👩\u{200d}👩"), Cow::Borrowed(_)));
         assert_eq!(escape_lines("a\nb"), "a\nb");
         assert_eq!(escape("a\nb"), "a\\x0ab");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_become_visible() {
+        assert_eq!(escape_bytes(b"we ird.txt"), "we ird.txt");
+        assert_eq!(
+            escape_bytes("two\nlines \u{202e}.txt".as_bytes()),
+            "two\\x0alines \\u{202e}.txt"
+        );
+        assert_eq!(escape_bytes(b"\xff\xc3\xa9"), "\\xffé");
     }
 
     #[test]

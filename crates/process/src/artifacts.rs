@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use raincheck_core::ids::ArtifactId;
 use raincheck_core::task::Artifact;
-use raincheck_core::text::{clip, escape};
+use raincheck_core::text::{clip, escape, escape_bytes};
 
 use crate::supervise::Claim;
 
@@ -80,14 +80,14 @@ pub(crate) fn collect(
         artifacts.push(Artifact {
             path: format!("artifacts/{}", file.id).into(),
             id: file.id,
-            name: name::shown(&file.path).into(),
+            name: escape_bytes(&file.path).into(),
             kind: escape(clip(kind, 128)).into(),
             size: file.size,
             sha256: file.sha256.into(),
         });
     }
     for path in kinds.keys() {
-        let path = name::shown(path);
+        let path = escape_bytes(path);
         notes.push(format!("the reported artifact `{path}` is no regular file in the folder"));
     }
     if notes.len() > MAX_NOTES {

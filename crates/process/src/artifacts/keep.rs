@@ -10,12 +10,13 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use raincheck_core::ids::ArtifactId;
+use raincheck_core::text::escape_bytes;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, fchmod, openat, renameat, statat, unlinkat,
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{Haul, Kept, MAX_ARTIFACTS, Shelf, name};
+use super::{Haul, Kept, MAX_ARTIFACTS, Shelf};
 
 /// How deep folders are looked into.
 const MAX_DEPTH: usize = 32;
@@ -125,7 +126,7 @@ impl<F: FnMut() -> ArtifactId> Walk<F> {
     }
 
     fn skip(&mut self, path: &[u8], why: &str) {
-        self.haul.notes.push(format!("`{}` is no artifact: it {why}", name::shown(path)));
+        self.haul.notes.push(format!("`{}` is no artifact: it {why}", escape_bytes(path)));
     }
 }
 

@@ -1,8 +1,6 @@
-//! The names of artifacts: what the file system allows, and what people see.
+//! The names of artifacts: what a program may report.
 
 use std::path::Path;
-
-use raincheck_core::text::escape;
 
 /// Returns the path below the artifacts folder that a program means, or why it means none.
 pub(super) fn normal(path: &str, folder: &Path) -> Result<Vec<u8>, &'static str> {
@@ -25,18 +23,6 @@ pub(super) fn normal(path: &str, folder: &Path) -> Result<Vec<u8>, &'static str>
     if parts.is_empty() { Err("names no file") } else { Ok(parts.join("/").into_bytes()) }
 }
 
-/// Returns a path as people see it: what would act, and what is not UTF-8, escaped.
-pub(super) fn shown(path: &[u8]) -> String {
-    let mut shown = String::with_capacity(path.len());
-    for chunk in path.utf8_chunks() {
-        shown.push_str(&escape(chunk.valid()));
-        for byte in chunk.invalid() {
-            shown.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,12 +37,5 @@ mod tests {
         for bad in ["/etc/hostname", "../x", "sub/../x", "", ".", "/state/tsk/a1/artifacts-of/x"] {
             assert!(read(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn odd_names_are_shown_escaped() {
-        assert_eq!(shown(b"we ird.txt"), "we ird.txt");
-        assert_eq!(shown("two\nlines \u{202e}.txt".as_bytes()), "two\\x0alines \\u{202e}.txt");
-        assert_eq!(shown(b"\xff.bin"), "\\xff.bin");
     }
 }

@@ -6,9 +6,21 @@ use std::path::Path;
 
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::text::escape_bytes;
+use serde::Serialize;
 
 /// The largest result, in bytes.
 pub(super) const MAX_BYTES: u64 = 64 << 20;
+
+/// How much of a broken result its error shows, in bytes.
+const HEAD: usize = 200;
+
+/// What is known of a result that is no JSON.
+#[derive(Serialize)]
+struct Details {
+    size_bytes: usize,
+    begins_with: String,
+}
 
 /// Reads a result file; `None` when there is none. Its bytes are kept as they are [RESULT-1].
 pub(super) fn read(path: &Path) -> Result<Option<Json>, Error> {
@@ -36,10 +48,20 @@ fn parse(bytes: Vec<u8>) -> Result<Json, Error> {
     if bytes.trim_ascii().is_empty() {
         return Err(broken("is empty"));
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        broken(&format!("is not UTF-8 at byte {}", error.utf8_error().valid_up_to()))
-    })?;
-    Json::parse(text).map_err(|error| broken(&format!("is not JSON: {error}")))
+    let details = Details { size_bytes: bytes.len(), begins_with: escape_bytes(head(&bytes)) };
+    let text = String::from_utf8(bytes)
+        .map_err(|error| format!("is not UTF-8 at byte {}", error.utf8_error().valid_up_to()));
+    text.and_then(|text| Json::parse(text).map_err(|error| format!("is not JSON: {error}")))
+        .map_err(|what| Error { details: Json::of(&details).ok(), ..broken(&what) })
+}
+
+/// Returns the first bytes, without the part of a character that the cut would leave.
+fn head(bytes: &[u8]) -> &[u8] {
+    let Some(head) = bytes.get(..HEAD) else { return bytes };
+    match std::str::from_utf8(head) {
+        Err(error) if error.error_len().is_none() => head.split_at(error.valid_up_to()).0,
+        Ok(_) | Err(_) => head,
+    }
 }
 
 fn broken(what: &str) -> Error {
@@ -90,17 +112,32 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_is_no_json_says_where() {
-        for (bytes, says) in [
-            (&b"{\"a\":}"[..], "line 1 column 6"),
-            (b"[1,\xff]", "byte 3"),
-            (b" \n", "is empty"),
-            (b"{} {}", "trailing characters"),
+    fn a_result_that_is_no_json_says_where_and_shows_its_beginning() {
+        // [CMD-4]. Case mcp-results-that-are-not-objects.
+        for (bytes, says, shows) in [
+            (
+                &b"{\"a\":}"[..],
+                "line 1 column 6",
+                Some(r#"{"size_bytes":6,"begins_with":"{\"a\":}"}"#),
+            ),
+            (b"[1,\xff]", "byte 3", Some(r#"{"size_bytes":5,"begins_with":"[1,\\xff]"}"#)),
+            (b"\x1b[2J", "column 1", Some(r#"{"size_bytes":4,"begins_with":"\\x1b[2J"}"#)),
+            (b"{} {}", "trailing characters", Some(r#"{"size_bytes":5,"begins_with":"{} {}"}"#)),
+            (b" \n", "is empty", None),
         ] {
             let error = reads(bytes).expect_err("broken");
             assert_eq!(error.kind, Kind::InvalidResponse);
             assert!(error.message.contains(says), "{error}");
+            assert_eq!(error.details.as_ref().map(Json::get), shows);
         }
+    }
+
+    #[test]
+    fn a_long_broken_result_is_shown_up_to_a_character_s_border() {
+        let text = format!("x{}", "é".repeat(HEAD));
+        let error = reads(text.as_bytes()).expect_err("broken");
+        let shows = format!(r#"{{"size_bytes":401,"begins_with":"x{}"}}"#, "é".repeat(99));
+        assert_eq!(error.details.as_ref().map(Json::get), Some(&*shows));
     }
 
     #[test]
