@@ -75,11 +75,21 @@ async fn one_key_is_one_task_however_the_inputs_are_spelled() {
         r#"{"a":1,"b":{"c":[2,1],"d":null},"e":"é"}"#,
         r#"{"a":1,"b":{"c":[1,2]},"e":"é"}"#,
         r#"{"a":1.0,"b":{"c":[1,2],"d":null},"e":"é"}"#,
+        r#"{"a":"1","b":{"c":[1,2],"d":null},"e":"é"}"#,
+        r#"{"a":1,"b":{"c":[1,2],"d":null},"e":"e\u0301"}"#,
     ];
     for inputs in others {
         let conflict = keyed(&mut session, "same", inputs).await;
         assert_eq!(conflict["error"]["code"], "idempotency_conflict", "{inputs}");
     }
+    session.end_of(first["task_id"].as_str().expect("an id")).await;
+    let options = r#"{"tool_name":"echo","idempotency_key":"same","inputs":{"a":1,"b":{"c":[1,2],"d":null},"e":"é"},"ttl_s":60,"priority":5}"#;
+    let after = session.good("submit_task", options).await;
+    assert_eq!(
+        (&after["task_id"], &after["existing"]),
+        (&first["task_id"], &json!(true)),
+        "options are no inputs, and a key outlives the end [IDEM-2]"
+    );
     for key in ["SAME", " same"] {
         let other = keyed(&mut session, key, "{}").await;
         assert!(other["task_id"].is_string() && other["task_id"] != first["task_id"]);

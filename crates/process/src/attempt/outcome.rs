@@ -196,6 +196,12 @@ mod tests {
             ]],
         );
         check(
+            Exit::Signal(11),
+            &expect![[
+                r#"{"code":"tool_failed","message":"tool `sim` was killed by SIGSEGV: step 9 of 9","retryable":false,"guarantee":"executed","recovery":"inspect_then_retry","hint":"read the message and the log of the task, correct the cause and run it again","details":{"signal":"SIGSEGV","signal_number":11,"stderr_tail":["step 9 of 9",""]}}"#
+            ]],
+        );
+        check(
             Exit::Code(0),
             &expect![[r#"succeeded [Json({"exit_code":0,"stdout_tail":"out\n"})]"#]],
         );
