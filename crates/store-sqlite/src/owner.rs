@@ -1,8 +1,11 @@
 //! One process owns a store: a locked file beside it says which [DUR-4].
 
 use std::fs::{File, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +15,9 @@ use raincheck_core::time::Timestamp;
 use crate::fault::Fault;
 use crate::files;
 use crate::schema::beside;
+
+/// How long the lock of an owner that is gone may be held by what it left.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who owns a store, as its lock file says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -34,10 +40,16 @@ impl Lock {
     /// Takes the lock, or says who has it.
     pub(crate) fn take(path: &Path, now: Timestamp) -> Result<Self, store::Error> {
         let path = beside(path, ".lock");
-        let file = files::open_private(&path).map_err(Fault::from)?;
+        let mut file = files::open_private(&path).map_err(Fault::from)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(taken(file)),
+            Err(TryLockError::WouldBlock) => {
+                let owner = read(&mut file);
+                if owner.as_ref().is_none_or(|owner| is_running(owner.pid)) {
+                    return Err(taken(owner.as_ref()));
+                }
+                file = locked_at_last(file).ok_or_else(|| taken(owner.as_ref()))?;
+            }
             Err(TryLockError::Error(error)) => return Err(Fault::from(error).into()),
         }
         let owner = Owner { pid: std::process::id(), started_at: now, instance: None };
@@ -62,12 +74,35 @@ impl Lock {
     }
 }
 
-fn taken(mut file: File) -> store::Error {
+/// Waits for the lock of an owner that is gone. A child that it was just starting when it was killed
+/// holds it too, until it is a program of its own.
+fn locked_at_last(file: File) -> Option<File> {
+    let (sender, locked) = mpsc::channel();
+    // Whoever gets it when nobody waits any more lets go of it at once.
+    let wait = move || sender.send(file.lock().map(|()| file));
+    thread::Builder::new().name("raincheck-lock".to_owned()).spawn(wait).ok()?;
+    locked.recv_timeout(PATIENCE).ok()?.ok()
+}
+
+/// Tells whether a process still runs, or may.
+fn is_running(pid: u32) -> bool {
+    if !cfg!(target_os = "linux") {
+        return true;
+    }
+    // A process that ended and that nobody asked about is there as a zombie.
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")),
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
+}
+
+fn read(file: &mut File) -> Option<Owner> {
     let mut text = String::new();
-    let owner = match file.read_to_string(&mut text) {
-        Ok(_) => serde_json::from_str::<Owner>(&text).ok(),
-        Err(_) => None,
-    };
+    file.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn taken(owner: Option<&Owner>) -> store::Error {
     let who = match owner {
         Some(Owner { pid, started_at, .. }) => format!("process {pid}, started {started_at}"),
         None => "another process".to_owned(),

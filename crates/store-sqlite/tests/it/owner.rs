@@ -31,3 +31,26 @@ async fn a_store_is_opened_once_and_used_only_while_it_is_open() {
     let error = store.open(START, Vec::new(), ADOPT, sink).await.expect_err("twice");
     assert!(error.to_string().contains("open already"), "{error}");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_killed_owner_was_just_starting_is_waited_for() {
+    // [DUR-3] [DUR-4]: between its fork and its program a child holds all that its parent held.
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(open(folder.path()).await);
+    let mut dead = std::process::Command::new("true").spawn().expect("a process");
+    dead.wait().expect("its end");
+    let path = folder.path().join("tasks.db.lock");
+    std::fs::write(
+        &path,
+        format!(r#"{{"pid":{},"started_at":"2026-01-01T00:00:00Z"}}"#, dead.id()),
+    )
+    .expect("a lock file");
+    let held = std::fs::File::open(&path).expect("the lock file");
+    held.lock().expect("the lock");
+    let mut opening = std::pin::pin!(open_at(folder.path(), START));
+    let early = tokio::time::timeout(std::time::Duration::from_millis(300), &mut opening).await;
+    assert!(early.is_err(), "{early:?}");
+    drop(held);
+    opening.await.expect("it opens");
+}
