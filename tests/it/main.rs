@@ -12,6 +12,8 @@ mod model_check;
 mod model_tasks;
 
 #[cfg(target_os = "linux")]
+mod disk;
+#[cfg(target_os = "linux")]
 mod durable;
 #[cfg(target_os = "linux")]
 mod kill;
