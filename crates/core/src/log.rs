@@ -35,6 +35,19 @@ pub enum Stream {
     System,
 }
 
+impl Stream {
+    /// Returns the word of an answer.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Control => "control",
+            Self::System => "system",
+        }
+    }
+}
+
 /// How grave a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -50,6 +63,17 @@ pub enum Level {
 }
 
 impl Level {
+    /// Returns the word of an answer.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+
     /// Reads a tool's own word; an unknown one is `Info`.
     #[must_use]
     pub fn from_word(word: &str) -> Self {

@@ -291,6 +291,23 @@ pub struct Filter {
     pub submitted_after: Option<Timestamp>,
 }
 
+impl Filter {
+    /// Tells whether a row is shown. Tombstones are shown only where their state is asked for.
+    #[must_use]
+    pub fn admits(&self, row: &Row) -> bool {
+        let state = if self.states.is_empty() {
+            row.state != State::Expired
+        } else {
+            self.states.contains(&row.state)
+        };
+        state
+            && self.tool.as_deref().is_none_or(|tool| tool == row.task.tool.as_str())
+            && self.submitted_after.is_none_or(|after| row.task.submitted_at > after)
+            && (self.tags_any.is_empty()
+                || self.tags_any.iter().any(|tag| row.task.tags.contains(tag)))
+    }
+}
+
 /// A place in a list: everything at or above this `seq` was already given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(pub u64);

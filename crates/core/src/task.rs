@@ -245,13 +245,21 @@ pub enum Cause {
     LateResult,
 }
 
-impl Serialize for Cause {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(match self {
+impl Cause {
+    /// Returns the word of the history.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
             Self::Received => "received",
             Self::Moved(event) => event.as_str(),
             Self::LateResult => "late_result",
-        })
+        }
+    }
+}
+
+impl Serialize for Cause {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

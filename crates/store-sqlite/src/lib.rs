@@ -29,6 +29,11 @@
 //!   is in use. Damage that is found in use is logged, and the next opening checks before anything.
 //! - A second process is refused and told which one owns the store [DUR-4].
 //!
+//! # Looking from outside
+//!
+//! A [`Reader`] shows what is committed to any process of the same user, whether a server owns the
+//! store at the moment or none does.
+//!
 //! # What lies where
 //!
 //! | file | what it is |
@@ -77,4 +82,7 @@ mod readers;
 
 mod store;
 
+mod reader;
+
+pub use reader::Reader;
 pub use store::{Options, SqliteStore};

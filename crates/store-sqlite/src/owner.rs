@@ -96,6 +96,12 @@ fn is_running(pid: u32) -> bool {
     }
 }
 
+/// Reads which process took a store last; whether it still runs is not asked.
+pub(crate) fn last_owner(store: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(beside(store, ".lock")).ok()?;
+    serde_json::from_str::<Owner>(&text).ok().map(|owner| owner.pid)
+}
+
 fn read(file: &mut File) -> Option<Owner> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;

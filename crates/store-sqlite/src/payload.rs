@@ -17,6 +17,7 @@ use crate::rows;
 pub(crate) const INPUTS: &str = "SELECT body, file FROM inputs WHERE seq = ?";
 pub(crate) const RESULTS: &str = "SELECT outcome, outcome_file, late, late_file, progress, partial \
      FROM results WHERE seq = ?";
+const PROGRESS: &str = "SELECT progress FROM results WHERE seq = ?";
 pub(crate) const EVENTS: &str = "SELECT n, at, attempt, fence, from_state, to_state, cause, note \
      FROM task_events WHERE seq = ? ORDER BY n";
 pub(crate) const ATTEMPTS: &str = "SELECT attempt, fence, worker, started_at, ended_at, ended, error, metrics \
@@ -65,18 +66,27 @@ pub(crate) fn payload(
 ) -> Result<Option<Payload>, Fault> {
     // One view of the file for all of it.
     let view = connection.unchecked_transaction()?;
-    let Some(inputs) = inputs(&view, files, seq)? else { return Ok(None) };
+    payload_within(&view, files, seq)
+}
+
+/// Reads the payload of a task within the caller's transaction.
+pub(crate) fn payload_within(
+    view: &Connection,
+    files: &Files,
+    seq: u64,
+) -> Result<Option<Payload>, Fault> {
+    let Some(inputs) = inputs(view, files, seq)? else { return Ok(None) };
     let mut payload = Payload {
         inputs,
         outcome: None,
         late: None,
         progress: None,
         partial: None,
-        artifacts: list(&view, ARTIFACTS, seq, artifact)?,
-        attempts: list(&view, ATTEMPTS, seq, attempt)?,
-        events: events(&view, seq)?,
+        artifacts: list(view, ARTIFACTS, seq, artifact)?,
+        attempts: list(view, ATTEMPTS, seq, attempt)?,
+        events: events(view, seq)?,
     };
-    results(&view, files, seq, &mut payload)?;
+    results(view, files, seq, &mut payload)?;
     Ok(Some(payload))
 }
 
@@ -206,13 +216,11 @@ fn cause(word: &str) -> Result<Cause, Fault> {
     }
 }
 
-/// The word that a cause is kept as.
-pub(crate) const fn cause_word(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Received => "received",
-        Cause::LateResult => "late_result",
-        Cause::Moved(event) => event.as_str(),
-    }
+/// Reads the last progress of a task alone.
+pub(crate) fn progress_of(connection: &Connection, seq: u64) -> Result<Option<Progress>, Fault> {
+    let mut statement = connection.prepare_cached(PROGRESS)?;
+    let text = statement.query_row([seq.cast_signed()], |row| row.get::<_, Option<String>>(0));
+    text.optional()?.flatten().map(|text| progress(&text)).transpose()
 }
 
 fn progress(text: &str) -> Result<Progress, Fault> {

@@ -16,7 +16,7 @@ use raincheck_core::time::Timestamp;
 use crate::fault::Fault;
 use spec::Spec;
 
-pub(crate) use read::all;
+pub(crate) use read::{all, row as read};
 
 /// The columns that are written once.
 const FIXED: [&str; 9] =
@@ -50,6 +50,11 @@ const MOVING: [&str; 24] = [
     "retention_at",
 ];
 
+/// Every column, in the order in which [`read`](read()) takes them.
+pub(crate) fn columns() -> String {
+    format!("{}, {}, seq", FIXED.join(", "), MOVING.join(", "))
+}
+
 /// The statements that keep rows.
 #[derive(Debug)]
 pub(crate) struct Statements {
@@ -66,7 +71,7 @@ impl Statements {
         Self {
             insert: format!("INSERT INTO tasks ({fixed}, {moving}, seq) VALUES ({places})"),
             update: format!("UPDATE tasks SET {sets} WHERE seq = ?"),
-            select: format!("SELECT {fixed}, {moving}, seq FROM tasks ORDER BY seq"),
+            select: format!("SELECT {} FROM tasks ORDER BY seq", columns()),
         }
     }
 }

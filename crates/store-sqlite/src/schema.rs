@@ -56,6 +56,14 @@ fn migrate_by(
     Ok(())
 }
 
+/// Refuses a file that this version cannot read as it is.
+pub(crate) fn check_version(connection: &Connection) -> Result<(), Fault> {
+    if version_of(connection, MIGRATIONS.len())? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    Err(Fault::Foreign("it was written by an older version; start a server of this version once"))
+}
+
 fn mark(step: &Transaction<'_>, version: usize) -> Result<(), Fault> {
     step.pragma_update(None, "application_id", APPLICATION)?;
     step.pragma_update(None, "user_version", i64::try_from(version).unwrap_or(i64::MAX))?;

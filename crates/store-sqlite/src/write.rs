@@ -9,7 +9,7 @@ use crate::batch::{Batch, Results};
 use crate::fault::Fault;
 use crate::files::Stored;
 use crate::outcome::error_text;
-use crate::payload::{cause_word, metrics_text};
+use crate::payload::metrics_text;
 use crate::rows::{self, Statements};
 
 /// Attempts that stay listed; older ones of a task that is retried for ever are dropped.
@@ -133,7 +133,7 @@ fn write_event(writing: &Transaction<'_>, seq: u64, event: &TaskEvent) -> Result
         event.fence.raw().cast_signed(),
         event.from.map(|state| state.as_str()),
         event.to.as_str(),
-        cause_word(event.cause),
+        event.cause.as_str(),
         event.note.as_deref(),
     ])?;
     Ok(())

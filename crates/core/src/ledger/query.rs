@@ -66,7 +66,7 @@ impl Ledger {
         let mut rows = self
             .rows
             .owned(scope, before.map_or(u64::MAX, |cursor| cursor.0))
-            .filter(|row| matches(filter, row));
+            .filter(|row| filter.admits(row));
         let items: Vec<_> = rows.by_ref().take(limit as usize).cloned().collect();
         Page { has_more: rows.next().is_some(), items }
     }
@@ -86,17 +86,4 @@ impl Ledger {
             })
             .collect()
     }
-}
-
-fn matches(filter: &Filter, row: &Row) -> bool {
-    let state = if filter.states.is_empty() {
-        row.state != State::Expired
-    } else {
-        filter.states.contains(&row.state)
-    };
-    state
-        && filter.tool.as_deref().is_none_or(|tool| tool == row.task.tool.as_str())
-        && filter.submitted_after.is_none_or(|after| row.task.submitted_at > after)
-        && (filter.tags_any.is_empty()
-            || filter.tags_any.iter().any(|tag| row.task.tags.contains(tag)))
 }

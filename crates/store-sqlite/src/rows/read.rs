@@ -34,6 +34,11 @@ pub(crate) fn all(connection: &Connection, select: &str) -> Result<Vec<Row>, Fau
     Ok(rows)
 }
 
+/// Reads one row from its [`columns`](super::columns).
+pub(crate) fn row(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
+    read(&mut Columns { row, place: 0 }, &mut Common::default())
+}
+
 /// What rows have in common.
 #[derive(Default)]
 struct Common {

@@ -16,6 +16,7 @@ mod kit;
 mod owner;
 #[cfg(target_os = "linux")]
 mod power;
+mod reader;
 mod reopen;
 #[cfg(target_os = "linux")]
 mod syncs;

@@ -1,0 +1,159 @@
+//! Looking into a store without owning it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use raincheck_core::ids::TaskId;
+use raincheck_core::lifecycle::State;
+use raincheck_core::progress::Progress;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{Cursor, Error, Filter, Found, Page};
+use raincheck_core::task::Row;
+
+use crate::database;
+use crate::fault::Fault;
+use crate::files::Files;
+use crate::owner;
+use crate::payload;
+use crate::rows;
+use crate::schema;
+
+const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND lane = ?1 \
+    AND (priority > ?2 OR (priority = ?2 AND seq < ?3))";
+
+/// Shows what is committed to a store, whoever owns it. It changes no task and takes no lock that a
+/// server would miss. Every call blocks its thread.
+pub struct Reader {
+    path: PathBuf,
+    connection: Connection,
+    files: Files,
+    columns: String,
+}
+
+impl Reader {
+    /// Opens a store to look into it; `None` when there is no file.
+    ///
+    /// # Errors
+    /// [`Error`] when the file cannot be read, or not by this version.
+    pub fn open(path: &Path) -> Result<Option<Self>, Error> {
+        Ok(Self::try_open(path)?)
+    }
+
+    fn try_open(path: &Path) -> Result<Option<Self>, Fault> {
+        if !path.try_exists()? {
+            return Ok(None);
+        }
+        let connection = database::reader(path)?;
+        schema::check_version(&connection)?;
+        Ok(Some(Self {
+            path: path.to_owned(),
+            connection,
+            files: Files::new(path, false),
+            columns: rows::columns(),
+        }))
+    }
+
+    /// Returns the process that took the store last. It may have ended since.
+    #[must_use]
+    pub fn last_owner(&self) -> Option<u32> {
+        owner::last_owner(&self.path)
+    }
+
+    /// Finds one task of a scope, as [`TaskStore::find`](raincheck_core::store::TaskStore::find).
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    pub fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
+        Ok(self.try_find(scope, id)?)
+    }
+
+    fn try_find(&self, scope: &Scope, id: TaskId) -> Result<Found, Fault> {
+        // One view of the file for the row and what belongs to it.
+        let view = self.connection.unchecked_transaction()?;
+        let sql = format!("SELECT {} FROM tasks WHERE id = ? AND scope = ?", self.columns);
+        let mut statement = view.prepare_cached(&sql)?;
+        let key = params![id.bits().to_be_bytes(), scope.as_str()];
+        let row = statement.query_row(key, |row| Ok(rows::read(row))).optional()?;
+        let Some(row) = row.transpose()? else { return Ok(Found::Absent) };
+        if row.state == State::Expired {
+            return Ok(Found::Tombstone(row));
+        }
+        let payload = payload::payload_within(&view, &self.files, row.seq)?;
+        let payload = payload.ok_or(Fault::Broken("a task without inputs"))?;
+        Ok(Found::Task(row, Arc::new(payload)))
+    }
+
+    /// Lists the tasks of a scope, newest first, as
+    /// [`TaskStore::list`](raincheck_core::store::TaskStore::list).
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    pub fn list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page<Row>, Error> {
+        Ok(self.try_list(scope, filter, before, limit)?)
+    }
+
+    fn try_list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page<Row>, Fault> {
+        let sql = format!(
+            "SELECT {} FROM tasks WHERE scope = ? AND seq < ? ORDER BY seq DESC",
+            self.columns
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let before = before.map_or(i64::MAX, |cursor| cursor.0.cast_signed());
+        let mut found = statement.query(params![scope.as_str(), before])?;
+        let mut page = Page { items: Vec::new(), has_more: false };
+        while let Some(row) = found.next()? {
+            let row = rows::read(row)?;
+            if !filter.admits(&row) {
+                continue;
+            }
+            if page.items.len() >= limit as usize {
+                page.has_more = true;
+                break;
+            }
+            page.items.push(row);
+        }
+        Ok(page)
+    }
+
+    /// Returns how many tasks run before one that is in line.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    pub fn position(&self, row: &Row) -> Result<Option<u32>, Error> {
+        if !matches!(row.state, State::Queued | State::Waiting) {
+            return Ok(None);
+        }
+        let place = params![row.task.lane.as_str(), row.task.priority, row.seq.cast_signed()];
+        let n = self.connection.query_row(POSITION, place, |row| row.get(0));
+        Ok(Some(n.map_err(Fault::from)?))
+    }
+
+    /// Returns the last progress of a task that is committed; the server may know a later one.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    pub fn progress(&self, row: &Row) -> Result<Option<Progress>, Error> {
+        Ok(payload::progress_of(&self.connection, row.seq)?)
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").field("path", &self.path).finish_non_exhaustive()
+    }
+}

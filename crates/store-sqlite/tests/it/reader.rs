@@ -1,0 +1,95 @@
+//! Looking into a store that somebody else owns, or nobody.
+
+use std::path::Path;
+
+use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{Cursor, Filter, Found, TaskStore as _};
+use raincheck_store_sqlite::{Reader, SqliteStore};
+
+use crate::kit::*;
+
+fn reader(folder: &Path) -> Reader {
+    Reader::open(&folder.join("tasks.db")).expect("readable").expect("a store")
+}
+
+/// A store with three tasks: one ended, one queued with another before it.
+async fn filled(folder: &Path) -> SqliteStore {
+    let (store, _) = open(folder).await;
+    submit(&store, one(0, |task| task.tags = vec!["old".into()])).await;
+    let claimed = claim(&store).await.expect("leased");
+    post(&store, attempt(&claimed, done("x"))).await;
+    submit(&store, one(1, |task| task.scope = Scope::new("other"))).await;
+    submit(&store, one(2, |_| {})).await;
+    store
+}
+
+async fn check(reader: &Reader, store: &SqliteStore) {
+    let scope = Scope::local();
+    for n in [0, 1, 2, 9] {
+        let (seen, owned) = (reader.find(&scope, id(n)).expect("read"), find(store, n).await);
+        match (seen, owned) {
+            (Found::Task(seen, payload), Found::Task(row, owned)) => {
+                assert_eq!((&seen, &payload), (&row, &owned), "{n}");
+                assert_eq!(
+                    reader.position(&seen).expect("read"),
+                    store.position(id(n)).await.expect("read"),
+                    "{n}"
+                );
+            }
+            (Found::Absent, Found::Absent) => assert!(n == 1 || n == 9, "{n}"),
+            other => panic!("{n}: {other:?}"),
+        }
+    }
+    let filters = [
+        Filter::default(),
+        Filter { states: vec![State::Queued], ..Filter::default() },
+        Filter { tags_any: vec!["old".into()], ..Filter::default() },
+    ];
+    for filter in filters {
+        for (before, limit) in [(None, 9), (None, 1), (Some(Cursor(3)), 9), (Some(Cursor(1)), 9)] {
+            let seen = reader.list(&scope, &filter, before, limit).expect("read");
+            let owned = store.list(&scope, &filter, before, limit).await.expect("read");
+            assert_eq!((seen.items, seen.has_more), (owned.items, owned.has_more), "{filter:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reader_sees_what_the_owner_answers_to_the_same_scope() {
+    // [DUR-1] [SCOPE-2]
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = filled(folder.path()).await;
+    let reader = reader(folder.path());
+    check(&reader, &store).await;
+    assert_eq!(reader.last_owner(), Some(std::process::id()));
+    post(&store, cancel(2)).await;
+    check(&reader, &store).await;
+    assert!(
+        matches!(reader.find(&Scope::local(), id(2)), Ok(Found::Task(row, _)) if row.state == State::Cancelled)
+    );
+}
+
+#[tokio::test]
+async fn a_store_without_an_owner_is_read_and_can_still_be_owned() {
+    // [DUR-4]
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(filled(folder.path()).await);
+    let reader = reader(folder.path());
+    let page = reader.list(&Scope::local(), &Filter::default(), None, 9).expect("read");
+    assert_eq!(page.items.len(), 2);
+    let (store, _) = open(folder.path()).await;
+    check(&reader, &store).await;
+}
+
+#[test]
+fn what_is_no_store_is_said_to_be_none() {
+    // [DUR-5]
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tasks.db");
+    assert!(Reader::open(&path).expect("no failure").is_none());
+    let other = rusqlite::Connection::open(&path).expect("a database");
+    other.execute_batch("CREATE TABLE theirs (x INTEGER)").expect("a table");
+    let error = Reader::open(&path).expect_err("not ours");
+    assert!(error.to_string().contains("another program"), "{error}");
+}
