@@ -15,9 +15,11 @@ pub enum ErrorKind {
     File,
     /// The operating system gives no random bytes; nothing can be done here.
     Random,
+    /// Nobody answers where a listener is said to be, or not whoever wrote the endpoint file.
+    Unreachable,
 }
 
-/// A listener that could not be opened.
+/// A listener that could not be opened, or not be reached.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,

@@ -7,6 +7,7 @@
 //! counted, and nobody gets an `Access-Control` header [SEC-1, SEC-2, SEC-3, SEC-6].
 //!
 //! Clients find the listener through an [`endpoint`] file that only its owner can read [SEC-4].
+//! [`client`] is how they call it.
 //! [`artifacts`] serves files by signed links [ART-2], [`control`] takes calls of its owner's own programs.
 //!
 //! The crate reads no clock. Timers run on tokio's time, and any network that is an [`Accept`] can stand
@@ -35,6 +36,8 @@ pub mod artifacts;
 pub mod control;
 
 mod folder;
+
+pub mod client;
 
 pub use error::{Error, ErrorKind};
 pub use options::{Bearer, Later, Limits, Options, Origin, Policy, Surface};

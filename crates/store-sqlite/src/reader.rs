@@ -51,7 +51,7 @@ impl Reader {
         Ok(Some(Self {
             path: path.to_owned(),
             connection,
-            files: Files::new(path, false),
+            files: Files::new(path),
             columns: rows::columns(),
         }))
     }

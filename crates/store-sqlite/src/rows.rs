@@ -50,7 +50,7 @@ const MOVING: [&str; 24] = [
     "retention_at",
 ];
 
-/// Every column, in the order in which [`read`](read()) takes them.
+/// Every column, in the order in which [`read`] takes them.
 pub(crate) fn columns() -> String {
     format!("{}, {}, seq", FIXED.join(", "), MOVING.join(", "))
 }

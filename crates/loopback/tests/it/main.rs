@@ -5,6 +5,8 @@ mod artifacts;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod control;
 #[cfg(test)]
 mod harness;
