@@ -6,10 +6,11 @@ use tempfile::TempDir;
 use crate::server::Server;
 
 /// Starts a server on the store of a state folder: the default one.
-async fn serve(folder: &TempDir) -> Server {
-    let state = folder.path().join("state");
+pub(crate) async fn serve(folder: &TempDir) -> Server {
+    let (state, run) = (folder.path().join("state"), folder.path().join("run"));
     Server::spawn_with(|command| {
-        command.env_remove("RAINCHECK_STORE").env("RAINCHECK_STATE_DIR", state);
+        command.env_remove("RAINCHECK_STORE");
+        command.env("RAINCHECK_STATE_DIR", state).env("RAINCHECK_RUNTIME_DIR", run);
     })
     .shake_hands()
     .await

@@ -29,3 +29,4 @@ mod sdk;
 mod server;
 #[cfg(target_os = "linux")]
 mod tasks;
+mod tasks_command;

@@ -1,14 +1,17 @@
 //! `raincheck`: any command as a durable MCP tool.
 //!
-//! This file is the command line, `wiring` puts the server together, `demo` shows it at work.
+//! This file is the command line, `wiring` puts the server together, `demo` shows it at work, `tasks`
+//! looks at what it keeps.
 
 mod demo;
+
+mod tasks;
 
 mod wiring;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
 use raincheck_app::doctor::{self, Patient};
@@ -28,7 +31,18 @@ struct Cli {
     #[command(flatten)]
     serving: Serving,
     #[command(subcommand)]
-    command: Option<Common>,
+    command: Option<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    #[command(flatten)]
+    Common(Common),
+    /// Look at tasks, follow their logs, cancel them, whether a server runs or not
+    Tasks {
+        #[command(subcommand)]
+        action: tasks::Action,
+    },
 }
 
 fn main() -> ExitCode {
@@ -44,22 +58,29 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     let Cli { shared, serving, command } = cli;
     let now = || SystemClock::new().now();
+    let command = match command {
+        None => &Common::Serve,
+        Some(Command::Common(common)) => common,
+        Some(Command::Tasks { action }) => {
+            return tasks::run(shared, serving, now(), action).map(|()| Exit::Done);
+        }
+    };
     match command {
-        None | Some(Common::Serve) => wiring::serve(shared, serving).map(|()| Exit::Done),
-        Some(Common::Demo) => demo::run().map(|()| Exit::Done),
-        Some(Common::Doctor { json }) => {
+        Common::Serve => wiring::serve(shared, serving).map(|()| Exit::Done),
+        Common::Demo => demo::run().map(|()| Exit::Done),
+        Common::Doctor { json } => {
             let patient = Patient { binary: BINARY, shared, serving, now: now() };
             let report = doctor::examine(&patient);
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(report.exit())
         }
-        Some(Common::Status { json }) => {
+        Common::Status { json } => {
             let report = status::look(BINARY, &Paths::resolve(BINARY, shared)?, now());
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Some(Common::Config { action }) => cli::config(shared, *action).map(|()| Exit::Done),
-        Some(Common::Completions { shell }) => {
+        Common::Config { action } => cli::config(shared, *action).map(|()| Exit::Done),
+        Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }
     }

@@ -72,7 +72,7 @@ impl Report {
             );
         }
         out.push_str(&if n_running > 0 {
-            "\nWhat a server is doing, it says itself: call its tool list_tasks.\n".into()
+            format!("\nSee what they keep: {} tasks list\n", self.binary)
         } else {
             format!(
                 "\nStart one from an MCP client: {} serve --config raincheck.toml\n",

@@ -52,3 +52,4 @@ pub use self::links::Links;
 pub use self::schema::check_schema;
 pub use self::server::{Facade, Options, Starter};
 pub use self::stdio::{Streams, serve_stdio, take_stdout};
+pub use self::tools::canonical::{Listing, Record};

@@ -3,6 +3,7 @@
 mod cancel;
 mod list;
 mod logs;
+mod record;
 mod result;
 mod status;
 mod submit;
@@ -19,6 +20,8 @@ use raincheck_core::task::Row;
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::Hints;
+
+pub use self::record::{Listing, Record};
 
 use crate::answer::Answer;
 use crate::arguments::Fields;

@@ -52,8 +52,8 @@ struct Ended<'a> {
 }
 
 /// What came after the end [LEASE-7].
-#[derive(Serialize)]
-struct Late<'a> {
+#[derive(Debug, Serialize)]
+pub(super) struct Late<'a> {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Parts<'a>>,
@@ -139,7 +139,10 @@ fn ended(view: &View, payload: &Payload, links: Vec<String>) -> Answer {
 }
 
 /// Splits an outcome into what is shown as `result` and what as `error`.
-fn outcome<'a>(outcome: Option<&'a Outcome>, row: &Row) -> (Option<Parts<'a>>, Option<Error>) {
+pub(super) fn outcome<'a>(
+    outcome: Option<&'a Outcome>,
+    row: &Row,
+) -> (Option<Parts<'a>>, Option<Error>) {
     match outcome {
         Some(Outcome::Succeeded(contents)) => (Some(Parts::of(contents)), None),
         Some(Outcome::Failed(error)) => (None, Some(shown(error))),
@@ -151,7 +154,7 @@ fn outcome<'a>(outcome: Option<&'a Outcome>, row: &Row) -> (Option<Parts<'a>>, O
     }
 }
 
-fn shown_late<'a>(late: &'a Outcome, row: &Row) -> Late<'a> {
+pub(super) fn shown_late<'a>(late: &'a Outcome, row: &Row) -> Late<'a> {
     let state = match late {
         Outcome::Succeeded(_) => "succeeded",
         Outcome::Failed(_) => "failed",
@@ -161,7 +164,7 @@ fn shown_late<'a>(late: &'a Outcome, row: &Row) -> Late<'a> {
     Late { state, result, error }
 }
 
-fn shown_attempt(attempt: &Attempt) -> Attempt {
+pub(super) fn shown_attempt(attempt: &Attempt) -> Attempt {
     Attempt { error: attempt.error.as_ref().map(shown), ..attempt.clone() }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn answer(view: &View, now: Timestamp) -> Answer {
 
 /// Where a task stands.
 #[derive(Debug, Serialize)]
-pub(super) struct Status<'a> {
+pub(crate) struct Status<'a> {
     task_id: TaskId,
     state: &'static str,
     tool_name: &'a ToolName,

@@ -1,0 +1,110 @@
+//! `raincheck tasks cancel`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck::core::decide::Change;
+use raincheck::core::ids::TaskId;
+use raincheck::core::store::{NoSink, Post, TaskStore as _, Verdict};
+use raincheck::core::task::Row;
+use raincheck::core::text::{clip, escape_lines};
+use raincheck_app::{Failure, cli};
+use raincheck_store_sqlite::{Options, SqliteStore};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::owner::Owner;
+use super::place::{Place, unreadable};
+use super::words;
+
+/// How long attempts that may still run have to be heard of by the next server.
+const ADOPT: Duration = Duration::from_secs(45);
+
+/// The longest reason that is kept, in bytes.
+const MAX_REASON: usize = 1000;
+
+/// What became of the request, as `cancel_task` answers it.
+#[derive(Debug, Serialize)]
+struct Cancelled {
+    task_id: TaskId,
+    state: String,
+    acknowledged: bool,
+}
+
+pub(super) async fn run(
+    place: &Place,
+    id: TaskId,
+    reason: Option<Arc<str>>,
+    is_json: bool,
+) -> Result<(), Failure> {
+    // Nobody is asked for what is not there, or has ended.
+    let view = place.view(id)?;
+    let (cancelled, has_server) = match Owner::reach(place).await {
+        _ if view.row.state.is_terminal() => (ended(&view.row), true),
+        Some(mut owner) => (ask(&mut owner, id, reason.as_deref()).await?, true),
+        None => (record(place, id, reason).await?, false),
+    };
+    if is_json {
+        return words::json(&cancelled);
+    }
+    let Cancelled { state, acknowledged, .. } = &cancelled;
+    let state = words::safe(state);
+    cli::print(&match (acknowledged, state.as_str(), has_server) {
+        (false, state, _) => format!("{id} had ended before: {state}\n"),
+        (true, "cancelled", _) => format!("{id} is cancelled\n"),
+        (true, _, true) => {
+            format!("{id} is asked to end; see how it ends: raincheck tasks logs --follow {id}\n")
+        }
+        (true, _, false) => format!(
+            "{id} is asked to end, but no server runs: the next one that starts ends its program\n"
+        ),
+    })
+}
+
+fn ended(row: &Row) -> Cancelled {
+    Cancelled { task_id: row.id(), state: row.state.as_str().to_owned(), acknowledged: false }
+}
+
+/// Asks the server that owns the store.
+async fn ask(owner: &mut Owner, id: TaskId, reason: Option<&str>) -> Result<Cancelled, Failure> {
+    /// The part of the answer that matters.
+    #[derive(Deserialize)]
+    struct Answer {
+        state: String,
+        acknowledged: bool,
+    }
+
+    let arguments = json!({"task_id": id, "reason": reason});
+    let Answer { state, acknowledged } = owner.call("cancel_task", arguments).await?;
+    Ok(Cancelled { task_id: id, state, acknowledged })
+}
+
+/// Owns the store for a moment and records the request: a task in line ends at once, one whose
+/// program runs on without a server is ended by the next server [DUR-4].
+async fn record(place: &Place, id: TaskId, reason: Option<Arc<str>>) -> Result<Cancelled, Failure> {
+    let store = SqliteStore::new(Options::full(&place.path));
+    let opened = store.open(place.now, place.lanes.clone(), ADOPT, Arc::new(NoSink)).await;
+    opened.map_err(|error| {
+        let next = "end the task from that server's client, with its tool cancel_task";
+        Failure::failed(format!("no server can be called, and {}", error.message), next)
+    })?;
+    let reason = reason.map(|words| escape_lines(clip(&words, MAX_REASON)).into());
+    let post = Post {
+        id,
+        scope: Some(place.scope.clone()),
+        fence: None,
+        change: Change::RequestCancel { reason },
+        extra: None,
+        releases: false,
+    };
+    let posted = store.post(place.now, vec![post], None).await;
+    let posted = posted.map_err(|error| unreadable(&error))?;
+    posted.receipt.committed().await.map_err(|error| unreadable(&error))?;
+    match posted.value.0.into_iter().next() {
+        Some(Verdict::Moved(row) | Verdict::Same(row)) => {
+            Ok(Cancelled { acknowledged: true, ..ended(&row) })
+        }
+        Some(Verdict::Late(row) | Verdict::Refused(row, _)) => Ok(ended(&row)),
+        Some(Verdict::Absent) | None => Err(place.unknown(id)),
+    }
+}

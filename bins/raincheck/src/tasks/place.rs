@@ -1,0 +1,97 @@
+//! Where the tasks are.
+
+use std::path::{Path, PathBuf};
+
+use raincheck::core::ids::LaneId;
+use raincheck::core::ids::TaskId;
+use raincheck::core::lane;
+use raincheck::core::scope::Scope;
+use raincheck::core::store::{self, Found};
+use raincheck::core::time::Timestamp;
+use raincheck::runtime::View;
+use raincheck_app::Failure;
+use raincheck_app::cli::{Serving, Shared};
+use raincheck_app::config::Store;
+use raincheck_app::paths::Paths;
+use raincheck_store_sqlite::Reader;
+
+use crate::BINARY;
+
+/// A store, and who asks.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) reader: Reader,
+    pub(super) scope: Scope,
+    /// Where the servers of this user tell programs how to call them.
+    pub(super) endpoints: PathBuf,
+    /// The lanes of the configuration.
+    pub(super) lanes: Vec<(LaneId, lane::Config)>,
+    pub(super) now: Timestamp,
+}
+
+impl Place {
+    /// Finds the store that the flags and the configuration name, as a server would.
+    pub(super) fn find(
+        shared: &Shared,
+        serving: &Serving,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let file = shared.load(serving)?;
+        shared.refuse_unbuilt(&file)?;
+        let paths = Paths::resolve(BINARY, shared)?;
+        let Store::Path(path) = shared.store(&file, &paths.home) else {
+            return Err(Failure::usage(
+                "tasks in the memory of a server are seen by its client only",
+                "ask the client to call list_tasks, or serve without --store memory",
+            ));
+        };
+        let opened = Reader::open(&path).map_err(|error| unreadable(&error))?;
+        let reader = opened.ok_or_else(|| {
+            Failure::failed(
+                format!("no server has kept tasks in `{}` yet", path.display()),
+                "name the state folder or the file of the server: --state-dir DIR, or --store PATH",
+            )
+        })?;
+        let endpoints = paths.runtime.join("http");
+        let scope = Scope::new(shared.scope.as_str());
+        Ok(Self { path, reader, scope, endpoints, lanes: file.lanes, now })
+    }
+
+    /// Returns the folder with the logs and artifacts of the tasks.
+    pub(super) fn files(&self) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join("tasks")
+    }
+
+    /// Reads a task as it was last committed.
+    pub(super) fn view(&self, id: TaskId) -> Result<View, Failure> {
+        match self.reader.find(&self.scope, id).map_err(|error| unreadable(&error))? {
+            Found::Task(row, payload) => Ok(View {
+                progress: payload.progress.clone(),
+                partial: payload.partial.clone(),
+                position: self.reader.position(&row).map_err(|error| unreadable(&error))?,
+                payload: Some(payload),
+                row,
+            }),
+            Found::Tombstone(row) => {
+                Ok(View { row, payload: None, progress: None, partial: None, position: None })
+            }
+            Found::Absent => Err(self.unknown(id)),
+        }
+    }
+
+    /// Says that the scope has no such task.
+    pub(super) fn unknown(&self, id: TaskId) -> Failure {
+        let scope = raincheck::core::text::escape(self.scope.as_str());
+        Failure::failed(
+            format!("the scope `{scope}` has no task {id}"),
+            "find it: raincheck tasks list, or name its owner: --scope NAME",
+        )
+    }
+}
+
+/// Says why a store cannot be read.
+pub(super) fn unreadable(error: &store::Error) -> Failure {
+    let next = error.hint.as_deref().unwrap_or("run: raincheck doctor");
+    Failure::failed(error.message.to_string(), next)
+}
