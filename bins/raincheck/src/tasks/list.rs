@@ -31,7 +31,7 @@ pub(super) fn run(place: &Place, listed: &Listed) -> Result<(), Failure> {
         return cli::print("no task\n");
     }
     let (palette, has_bars) = (Palette::detect(), std::io::stdout().is_terminal());
-    let mut table = Table::new(&["TASK", "STATE", "TOOL", "AGE", "RAN", ""]);
+    let mut table = Table::new(&["TASK", "STATE", "TOOL", "AGE", "RAN", "DETAIL"]);
     for row in &page.items {
         table.row(cells(place, row, has_bars)?);
     }

@@ -120,7 +120,7 @@ fn failure(error: &Error) -> String {
     let message = raincheck::core::text::escape_lines(&error.message);
     let mut out = format!("  {:<10} {}\n", "error", message.replace('\n', "\n             "));
     if let Some(guarantee) = error.guarantee() {
-        let _ = writeln!(out, "  {:<10} {}", "executed", guarantee.as_str());
+        let _ = writeln!(out, "  {:<10} {}", "guarantee", guarantee.as_str());
     }
     out
 }
