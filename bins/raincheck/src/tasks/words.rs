@@ -180,7 +180,7 @@ mod tests {
             message: Some("\u{1b}[2Jgone".into()),
             ..Progress::default()
         };
-        assert_eq!(progress(&odd, false), "100 % \\u{1b}[2Jgone", "[SEC-10]");
+        assert_eq!(progress(&odd, false), "100 % \\x1b[2Jgone", "[SEC-10]");
         assert_eq!(progress(&Progress::default(), true), "");
     }
 
