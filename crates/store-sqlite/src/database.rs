@@ -1,8 +1,8 @@
 //! Opening the file: who may, whether it is sound, and what is in it.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -251,6 +251,20 @@ fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
         }
     }
     Ok(slots)
+}
+
+/// Puts the log on the disk, where commits do not. No file may go before that in which its row went,
+/// or a loss of power brings back a row without its file.
+pub(crate) fn keep_log(path: &Path, durability: Durability) -> Result<(), Fault> {
+    if durability == Durability::Full {
+        return Ok(());
+    }
+    match File::open(beside(path, "-wal")) {
+        Ok(log) => Ok(log.sync_data()?),
+        // It was written back, after which the database is on the disk.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Removes the contents that no task names: a crash came between them and their row.

@@ -48,11 +48,11 @@ impl Housekeeper {
         files: Arc<Files>,
     ) -> Result<Self, Fault> {
         let connection = database::checkpointer(path, durability)?;
-        let (sender, receiver) = mpsc::channel();
         let path = path.to_owned();
+        let (sender, receiver) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("raincheck-house".to_owned())
-            .spawn(move || work(&receiver, &path, &connection, &files))?;
+            .spawn(move || work(&receiver, &connection, &path, durability, &files))?;
         Ok(Self { chores: Some(sender), thread: Some(thread) })
     }
 
@@ -80,7 +80,13 @@ impl Drop for Housekeeper {
     }
 }
 
-fn work(chores: &Receiver<Chore>, path: &Path, connection: &Connection, files: &Files) {
+fn work(
+    chores: &Receiver<Chore>,
+    connection: &Connection,
+    path: &Path,
+    durability: Durability,
+    files: &Files,
+) {
     while let Ok(chore) = chores.recv() {
         match chore {
             Chore::WriteBack => {
@@ -88,7 +94,11 @@ fn work(chores: &Receiver<Chore>, path: &Path, connection: &Connection, files: &
                     tracing::warn!(%error, "the log of the store was not written back");
                 }
             }
-            Chore::Remove(names) => files.remove(&names),
+            Chore::Remove(names) => match database::keep_log(path, durability) {
+                Ok(()) => files.remove(&names),
+                // They are swept at the next opening.
+                Err(error) => tracing::warn!(%error, "contents that nobody needs were kept"),
+            },
             Chore::Check => database::check_later(path, connection),
         }
     }

@@ -74,6 +74,7 @@ impl Writer {
         database::keep_names(&start.path)?;
         lock.set_instance(epoch)?;
         start.files.begin_epoch(epoch);
+        database::keep_log(&start.path, start.durability)?;
         database::sweep(&connection, &start.files, &ledger)?;
         let survivors = with_inputs(&connection, &start.files, rows)?;
         let files = Arc::clone(&start.files);

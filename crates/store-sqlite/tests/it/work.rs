@@ -29,6 +29,9 @@ const PROCESS: &str = "RAINCHECK_WORK_PROCESS";
 /// How often something is tried on a store that fails.
 const TRIES: usize = 5;
 
+/// How a promise is broken when the row is there and its contents are not: no durability allows it.
+pub(crate) const UNREADABLE: &str = "it cannot be read";
+
 /// What the child is to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
@@ -245,20 +248,22 @@ impl Told {
         broken
     }
 
-    async fn broken_at(&self, store: &SqliteStore, n: u64) -> Option<&'static str> {
+    async fn broken_at(&self, store: &SqliteStore, n: u64) -> Option<String> {
         let is_finished = self.finished.contains(&n);
-        let (row, payload) = match store.find(&Scope::local(), id(n)).await.expect("a find") {
-            Found::Task(row, payload) => (row, payload),
-            Found::Tombstone(_) if is_short_lived(n) => return None,
-            Found::Tombstone(_) | Found::Absent => return Some("it is gone"),
+        let (row, payload) = match store.find(&Scope::local(), id(n)).await {
+            Ok(Found::Task(row, payload)) => (row, payload),
+            Ok(Found::Tombstone(_)) if is_short_lived(n) => return None,
+            Ok(Found::Tombstone(_) | Found::Absent) => return Some("it is gone".to_owned()),
+            Err(error) => return Some(format!("{UNREADABLE}: {error}")),
         };
         assert_eq!(payload.inputs, inputs(n), "task {n} was given something else");
         let is_whole = payload.outcome == (row.state == State::Succeeded).then(|| result(n));
         assert!(is_whole, "task {n} is {} with another result", row.state);
         if is_finished && row.state != State::Succeeded {
-            return Some("its result is gone");
+            return Some("its result is gone".to_owned());
         }
         let was_leased = self.leased.contains_key(&n);
-        (was_leased && row.attempt == 0).then_some("it would run a second time [DUR-6]")
+        let runs_again = was_leased && row.attempt == 0;
+        runs_again.then(|| "it would run a second time [DUR-6]".to_owned())
     }
 }
