@@ -62,6 +62,14 @@ async fn read(server: &mut Server, tool: &str, task: &Value, wait_s: u64) -> Val
     server.data(tool, arguments).await
 }
 
+/// Returns the day and the hour at which a task was submitted, by the server's clock.
+async fn submitted(server: &mut Server, task: &Value) -> (String, String) {
+    let status = read(server, "get_task_status", task, 0).await;
+    let (day, hour) =
+        status["submitted_at"].as_str().and_then(|at| at.split_once('T')).expect("an instant");
+    (day.to_owned(), hour.to_owned())
+}
+
 /// Checks that a call was refused for the disk, in words that show nothing of the inside.
 fn check_refused(place: &Place, answer: &Value) {
     let error = &answer["error"];
@@ -127,6 +135,13 @@ async fn a_wall_clock_that_jumps_a_day_ends_nothing_and_strands_nothing() {
         assert_eq!(server.ended(&first).await["state"], "succeeded", "{jump}");
         let kept = read(&mut server, "get_task_status", &first, 0).await;
         assert_eq!(kept["state"], "succeeded", "{jump}: it is readable on");
+        let after = place.begin(&mut server, "after").await;
+        place.set("after", "");
+        assert_eq!(server.ended(&after).await["state"], "succeeded", "{jump}");
+        let before = submitted(&mut server, &first).await;
+        let after = submitted(&mut server, &after).await;
+        // A day later at an earlier hour it is only past midnight.
+        assert!(before.0 == after.0 || after.1 < before.1, "{jump}: the server's clock followed");
 
         // The next server believes the clock; what runs is heard before any deadline counts.
         server.child.kill().await.expect("killed");
@@ -134,11 +149,8 @@ async fn a_wall_clock_that_jumps_a_day_ends_nothing_and_strands_nothing() {
         let found = read(&mut server, "get_task_status", &second, 0).await;
         assert_eq!(found["state"], "running", "{jump}: {found}");
         let third = place.begin(&mut server, "third").await;
-        let day = async |server: &mut Server, task: &Value| {
-            let status = read(server, "get_task_status", task, 0).await;
-            status["submitted_at"].as_str().map(|at| at[..10].to_owned()).expect("an instant")
-        };
-        let days = (day(&mut server, &second).await, day(&mut server, &third).await);
+        let days =
+            (submitted(&mut server, &second).await.0, submitted(&mut server, &third).await.0);
         assert_ne!(days.0, days.1, "{jump}: the clock never jumped");
         place.set("second", "");
         place.set("third", "");
