@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use raincheck_testkit::disk::{Random, number_from};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getsid, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -189,6 +189,8 @@ fn folder_of(pid: Pid) -> Option<PathBuf> {
     let process = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
     let arguments = std::fs::read(process.join("cmdline")).ok()?;
     arguments.starts_with(b"raincheck-supervisor\0").then_some(())?;
+    // A child that is not the program yet looks like its parent, but for the session.
+    (getsid(Some(pid)) == Ok(pid)).then_some(())?;
     std::fs::read_link(process.join("cwd")).ok()
 }
 

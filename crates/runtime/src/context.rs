@@ -118,7 +118,10 @@ impl TaskContext {
     }
 
     async fn say(&self, change: Change) -> Result<(), Error> {
-        let post = Post::attempt(self.live.id, self.live.fence, change);
+        let mut post = Post::attempt(self.live.id, self.live.fence, change);
+        // Nothing is left of an adopted attempt that never came to its executor: its place goes in
+        // the same commit, or a server that is killed before another one leaves it taken.
+        post.releases = self.live.is_adopted && matches!(post.change, Change::Undeliver);
         match self.shared.post_one(post).await? {
             Verdict::Moved(row) | Verdict::Same(row) => {
                 self.live.observe(&row);

@@ -42,6 +42,8 @@ pub(crate) struct Live {
     pub(crate) has_ended: AtomicBool,
     pub(crate) was_given_back: AtomicBool,
     pub(crate) uses_log: AtomicBool,
+    /// It was begun by an earlier server.
+    pub(crate) is_adopted: bool,
     lease: Duration,
     next_beat: AtomicI64,
 }
@@ -60,6 +62,7 @@ impl Live {
             has_ended: AtomicBool::new(false),
             was_given_back: AtomicBool::new(false),
             uses_log: AtomicBool::new(row.attempt > 1),
+            is_adopted: false,
             lease: row.task.limits.lease,
             next_beat: AtomicI64::new(0),
         };

@@ -138,12 +138,13 @@ impl History {
                 assert!(has_begun && is_done, "{id} succeeded without running");
                 figures.succeeded += 1;
             } else {
-                assert_eq!(end[2]["code"], "worker_lost", "{id}: {end}");
+                let is_bereft = self.bereft.contains(&id);
+                assert_eq!(end[2]["code"], "worker_lost", "{id}, bereft {is_bereft}: {end}");
                 // Nobody may say that it did not run when it did [LEASE-4].
                 let is_sure = end[2]["guarantee"] == "not_executed";
                 assert!(!is_sure || !has_begun, "{id}: {end}");
                 assert!(is_sure || end[2]["guarantee"] == "unknown", "{id}: {end}");
-                assert!(!has_begun || self.bereft.contains(&id), "the end of {id} is lost: {end}");
+                assert!(!has_begun || is_bereft, "the end of {id} is lost: {end}");
                 figures.worker_lost += 1;
                 figures.begun_and_lost += usize::from(has_begun);
             }

@@ -55,8 +55,10 @@ impl Shared {
         let mut next = Some(leased);
         while let Some(leased) = next {
             let attempt = Attempt::from(leased);
-            let live = Arc::new(self.live(&attempt));
-            if begin == Begin::Adopt {
+            let mut live = self.live(&attempt);
+            live.is_adopted = begin == Begin::Adopt;
+            let live = Arc::new(live);
+            if live.is_adopted {
                 live.uses_log.store(true, Ordering::Release);
                 // A cancel that was asked for before the restart still counts.
                 live.observe(&attempt.row);

@@ -154,3 +154,46 @@ async fn a_cancel_that_was_asked_for_before_the_restart_still_counts() {
 fn cancel() -> Change {
     Change::RequestCancel { reason: None }
 }
+
+/// An executor to which an attempt never came, and which stops in the middle of saying so.
+#[derive(Clone)]
+struct Unreached;
+
+#[async_trait]
+impl Executor for Unreached {
+    async fn execute(&self, _: Attempt, _: TaskContext) -> Outcome {
+        text("ran at last")
+    }
+
+    async fn adopt(&self, _: Attempt, context: TaskContext) -> Option<Outcome> {
+        context.not_delivered().await.expect("it goes back");
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl ToolSet for Unreached {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![spec("unreached")]
+    }
+
+    async fn route(&self, _: &Call) -> Result<Route, Error> {
+        Ok(Route::Task(Box::new(Placement::from_spec(&spec("unreached")))))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::new(self.clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_goes_back_after_a_restart_takes_its_place_along() {
+    // [DUR-2] [QUEUE-6]: a server that is killed right after that leaves no place taken.
+    let mut options = options(Functions::new()).with_tools(Arc::new(Unreached));
+    let id;
+    (options.store, id) = survivor("unreached", options.clock.now()).await;
+    let world = World::with(options);
+    let view = world.handle.wait_end(&Scope::local(), id, Duration::from_secs(5)).await;
+    let row = view.expect("a task").row;
+    assert_eq!((row.state, row.attempt), (State::Succeeded, 1));
+}
