@@ -95,8 +95,13 @@ impl History {
         self.bereft.insert(task.to_string_lossy().into_owned());
     }
 
-    /// A task was read.
-    pub(super) fn saw(&mut self, id: &str, found: &Value) {
+    /// How many marks the programs have left.
+    pub(super) fn n_marks(&self) -> usize {
+        std::fs::read_to_string(&self.marks).unwrap_or_default().lines().count()
+    }
+
+    /// A task was read; tells whether it has ended.
+    pub(super) fn saw(&mut self, id: &str, found: &Value) -> bool {
         let state = found["state"].as_str().unwrap_or_else(|| panic!("{id} is lost: {found}"));
         let now = json!([state, found["result"], found["error"]]);
         if let Some(before) = self.ended.get(id) {
@@ -104,6 +109,7 @@ impl History {
         } else if TERMINAL.contains(&state) {
             self.ended.insert(id.to_owned(), now);
         }
+        self.ended.contains_key(id)
     }
 
     pub(super) fn any(&self, random: &mut Random) -> Option<String> {
