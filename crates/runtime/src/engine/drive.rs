@@ -240,6 +240,8 @@ impl Shared {
             };
             if n_failures == 0 {
                 tracing::error!(task = %live.id, attempt = live.number, %error, "the store failed");
+                // Who waits looks again: the task itself may be what was lost.
+                self.waits.tell(live.id, Happened::Ended);
             }
             n_failures += 1;
             sleep(PAUSE).await;

@@ -5,10 +5,10 @@ use futures_util::FutureExt as _;
 use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_runtime::{Functions, Submission};
+use raincheck_runtime::{Functions, Request, Submission};
 
 use crate::gated::Gated;
-use crate::world::{Gate, World, options, request, spec, text};
+use crate::world::{Gate, LONG, World, options, request, spec, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -171,4 +171,23 @@ async fn a_place_that_the_store_does_not_take_back_is_given_back_later() {
     store.mend();
     let view = world.handle.wait_end(&Scope::local(), first, 5 * SECOND).await.expect("a task");
     assert_eq!(view.row.state, State::Succeeded, "its place was free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_place_looks_at_once_when_the_store_fails_under_it() {
+    // [DUR-5] [CALL-1]: its task may be lost, and nothing else would wake it before its budget ends.
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    world.handle.lanes().await.expect("open");
+    store.hold_commits();
+    let inline = Request { is_inline: true, ..request("gate") };
+    let submit = world.handle.submit(inline);
+    let mut submit = std::pin::pin!(submit);
+    assert!(tokio::time::timeout(SECOND, &mut submit).await.is_err());
+    store.break_down();
+    store.commit();
+    let Ok(Submission::Task(accepted)) = submit.await else { panic!("accepted") };
+    let waited = world.handle.wait_accepted(accepted, LONG);
+    let view = tokio::time::timeout(60 * SECOND, waited).await.expect("it looked");
+    assert!(!view.expect("a task").row.state.is_terminal());
 }
