@@ -57,7 +57,7 @@ pub(crate) fn open(
 }
 
 fn ignore_missing(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// Whether checking the file would make its opening slow; a file that is under suspicion is checked
