@@ -215,10 +215,24 @@ def results(servers, home, n):
     show("the same program started by this client", n=n, p50_us=micro(quantile(sorted(taken), 0.5)))
 
 
+def idle(argv, home, n):
+    """Memory of a server that has opened its store and its listener and has nothing to do."""
+    stores = {"memory": "memory", "file": f"{home}/idle/store.db"}
+    seen = {kind: [] for kind in stores}
+    for _ in range(n):
+        for kind, store in stores.items():
+            server = Server([*argv, "--store", store], home)
+            server.call("list_tasks", {})
+            time.sleep(1)
+            seen[kind].append(server.memory_mb())
+            server.end()
+    for kind, taken in seen.items():
+        show("resident memory, idle", server="raincheck", store=kind, n=n, mb=statistics.median(taken))
+
+
 def crowd(argv, home, live, burst):
     """Memory with many live tasks, and a burst of submits without waiting for answers."""
     server = Server(argv, home)
-    show("resident memory, idle", server="raincheck", mb=server.memory_mb())
     n_live = 0
     for n in (live, burst):
         lines = [
@@ -262,6 +276,7 @@ def main():
         start_up(servers, home, 20 // share)
         calls(servers, home, 5, 5000 // share)
         results(servers, home, 500 // share)
+        idle(servers["raincheck"], home, 9)
         crowd(servers["raincheck"], home, 10_000 // share, 100_000 // share)
 
 
