@@ -234,6 +234,14 @@ pub struct TaskEvent {
     pub note: Option<Arc<str>>,
 }
 
+impl TaskEvent {
+    /// Tells whether an attempt held the task until then: only then did an attempt end with it.
+    #[must_use]
+    pub fn leaves_attempt(&self) -> bool {
+        self.from.is_some_and(State::is_leased)
+    }
+}
+
 /// What an entry of the history records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {

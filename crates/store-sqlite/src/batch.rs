@@ -70,8 +70,9 @@ impl Batch {
                 self.stand(row, true);
             }
             Record::Moved { row, event, outcome, retried, late } => {
+                let leaves_attempt = event.as_ref().is_some_and(TaskEvent::leaves_attempt);
                 self.events.extend(event.map(|event| (row.seq, event)));
-                if (outcome.is_some() || retried.is_some()) && row.attempt > 0 {
+                if (outcome.is_some() || retried.is_some()) && leaves_attempt {
                     let attempt = end_attempt(&row, outcome.as_ref(), retried, metrics);
                     self.attempts.push((row.seq, attempt));
                 }

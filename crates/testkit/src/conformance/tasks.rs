@@ -361,6 +361,33 @@ pub(super) async fn a_failed_attempt_is_retried_by_policy(store: &dyn TaskStore)
     assert_eq!((row.state, payload.attempts.len()), (State::Failed, 2), "[RETRY-1] attempts");
 }
 
+pub(super) async fn an_end_between_attempts_is_no_attempt(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    let policy = retry::Policy {
+        max_attempts: 2,
+        backoff: Duration::from_secs(4),
+        on: vec![Kind::ToolFailed],
+    };
+    for n in 0..3 {
+        submit(store, one(n, |task| task.retry = policy.clone())).await;
+        let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+        let failure = Change::Finish(Outcome::Failed(Error::new(Kind::ToolFailed, "no")));
+        post(store, START, attempt(&claimed, failure, true)).await;
+    }
+    post(store, START, cancel(0)).await;
+    must(must(store.fire(at(5), 100).await).receipt.committed().await);
+    post(store, at(5), cancel(1)).await;
+    for n in 0..2 {
+        let (row, payload) = task(store, n).await;
+        let ends: Vec<_> = payload.attempts.iter().map(|attempt| attempt.ended).collect();
+        assert_eq!((row.state, ends), (State::Cancelled, vec!["retried"]), "[RETRY-1] task {n}");
+    }
+    let days = Duration::from_secs(2 * 24 * 3600);
+    must(must(store.fire(at(5) + days, 100).await).receipt.committed().await);
+    let found = must(store.find(&Scope::local(), id(2)).await);
+    assert!(matches!(found, Found::Tombstone(_)), "[STATE-5] its time in line: {found:?}");
+}
+
 pub(super) async fn a_history_is_one_chain(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;

@@ -151,7 +151,7 @@ impl Shelf {
         retried: Option<Error>,
     ) {
         let has_ended = outcome.is_some() || retried.is_some();
-        let attempt = (has_ended && row.attempt > 0)
+        let attempt = (has_ended && event.as_ref().is_some_and(TaskEvent::leaves_attempt))
             .then(|| self.end_attempt(row, outcome.as_ref(), retried));
         self.edit(row.id(), |payload| {
             remember(&mut payload.events, event);
