@@ -185,6 +185,14 @@ impl Row {
         self.task.id
     }
 
+    /// Tells whether what an attempt says beside its events is kept: while it holds the task, and with
+    /// its last word when others ended the task meanwhile.
+    #[must_use]
+    pub fn takes_report(&self, fence: Fence) -> bool {
+        let has_ended = self.state.is_terminal() && self.state != State::Expired;
+        self.fence == fence && (self.state.is_leased() || (has_ended && !self.has_reported))
+    }
+
     /// Returns the instant at which a terminal task stops being readable.
     #[must_use]
     pub fn expires_at(&self) -> Option<Timestamp> {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use raincheck_core::content::Json;
-use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Ledger, Record, Reply};
 use raincheck_core::scope::Scope;
@@ -380,11 +380,13 @@ impl Front {
         inputs
     }
 
-    /// Keeps what goes with a change.
-    pub(crate) fn keep_extra(&mut self, id: TaskId, extra: Extra) {
-        let Some(seq) = self.ledger.get(id).map(|row| row.seq) else { return };
+    /// Keeps what an attempt says beside its change, if it still may.
+    pub(crate) fn keep_extra(&mut self, id: TaskId, fence: Fence, extra: Extra) {
+        let Some(row) = self.ledger.get(id).filter(|row| row.takes_report(fence)) else { return };
+        let (seq, holds) = (row.seq, row.state.is_leased());
         let Extra { progress, partial, artifacts, metrics } = extra;
-        if let Some(metrics) = metrics {
+        // What has ended is listed already.
+        if let Some(metrics) = metrics.filter(|_| holds) {
             self.metrics.insert(id, metrics);
         }
         if progress.is_some() || partial.is_some() || !artifacts.is_empty() {

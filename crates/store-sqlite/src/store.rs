@@ -246,11 +246,8 @@ struct Prepared {
 
 fn post(front: &mut Front, now: Timestamp, prepared: &mut Prepared) -> Option<Verdict> {
     let mut post = prepared.post.clone();
-    if let Some(extra) = post.extra.take() {
-        let row = front.ledger.get(post.id);
-        if row.is_some_and(|row| post.fence.is_none_or(|fence| fence == row.fence)) {
-            front.keep_extra(post.id, *extra);
-        }
+    if let (Some(extra), Some(fence)) = (post.extra.take(), post.fence) {
+        front.keep_extra(post.id, fence, *extra);
     }
     match front.apply(now, Command::Post(vec![post]), &mut prepared.outcome) {
         Reply::Verdicts(verdicts) => verdicts.into_iter().next(),
@@ -430,13 +427,13 @@ impl TaskStore for SqliteStore {
     async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
         let (reply, _) = self.shared.transact(now, |front| {
             for beat in &beats {
-                if front.ledger.get(beat.id).is_some_and(|row| row.fence == beat.fence) {
+                if front.ledger.get(beat.id).is_some_and(|row| row.state.is_leased()) {
                     let extra = Extra {
                         progress: beat.progress.clone(),
                         partial: beat.partial.clone(),
                         ..Extra::default()
                     };
-                    front.keep_extra(beat.id, extra);
+                    front.keep_extra(beat.id, beat.fence, extra);
                 }
             }
             front.apply(now, Command::Heartbeat(beats), &mut None)

@@ -45,6 +45,8 @@ async fn attempts(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::a_slot_outlives_its_task(&*make().await).await;
     tasks::a_late_outcome_is_kept_beside_the_end(&*make().await).await;
     tasks::a_stale_attempt_changes_nothing(&*make().await).await;
+    tasks::a_report_after_the_last_word_is_not_kept(&*make().await).await;
+    tasks::a_dead_attempt_leaves_nothing_to_the_next(&*make().await).await;
     tasks::deadlines_fire_and_heartbeats_hold_them_off(&*make().await).await;
     tasks::a_failed_attempt_is_retried_by_policy(&*make().await).await;
     tasks::an_end_between_attempts_is_no_attempt(&*make().await).await;

@@ -164,13 +164,20 @@ impl Inner {
     }
 
     fn post(&mut self, now: Timestamp, batch: Vec<Post>, changed: &mut Vec<Row>) -> Vec<Verdict> {
+        if batch.len() > 1 {
+            // Each is decided on what those before it left.
+            let mut verdicts = Vec::with_capacity(batch.len());
+            for post in batch {
+                verdicts.extend(self.post(now, vec![post], changed));
+            }
+            return verdicts;
+        }
         let mut batch = batch;
         for post in &mut batch {
-            if let Some(extra) = post.extra.take() {
+            if let (Some(extra), Some(fence)) = (post.extra.take(), post.fence) {
                 let row = self.ledger.get(post.id);
-                let is_current = row.is_some_and(|row| post.fence.is_none_or(|f| f == row.fence));
-                if is_current {
-                    self.shelf.keep_extra(post.id, *extra);
+                if let Some(row) = row.filter(|row| row.takes_report(fence)) {
+                    self.shelf.keep_extra(row, *extra);
                 }
             }
         }
@@ -265,7 +272,8 @@ impl TaskStore for MemoryStore {
     async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
         Ok(self.transact(|inner, changed| {
             for beat in &beats {
-                if inner.ledger.get(beat.id).is_some_and(|row| row.fence == beat.fence) {
+                let row = inner.ledger.get(beat.id);
+                if row.is_some_and(|row| row.fence == beat.fence && row.state.is_leased()) {
                     inner.shelf.keep_beat(beat);
                 }
             }

@@ -18,7 +18,7 @@ use raincheck_core::store::{
     TaskStore, Verdict,
 };
 use raincheck_core::task::{
-    Artifact, Cause, Limits, Outcome, Payload, Resources, Row, Task, TaskEvent, WaitReason,
+    Artifact, Cause, Limits, Metrics, Outcome, Payload, Resources, Row, Task, TaskEvent, WaitReason,
 };
 use raincheck_core::time::Timestamp;
 
@@ -386,6 +386,61 @@ pub(super) async fn an_end_between_attempts_is_no_attempt(store: &dyn TaskStore)
     must(must(store.fire(at(5) + days, 100).await).receipt.committed().await);
     let found = must(store.find(&Scope::local(), id(2)).await);
     assert!(matches!(found, Found::Tombstone(_)), "[STATE-5] its time in line: {found:?}");
+}
+
+fn artifact(name: &str) -> Artifact {
+    Artifact {
+        id: name.into(),
+        name: name.into(),
+        kind: "text".into(),
+        size: 1,
+        sha256: "00".into(),
+        path: name.into(),
+    }
+}
+
+pub(super) async fn a_report_after_the_last_word_is_not_kept(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |_| {})).await;
+    let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    let end = || Post {
+        extra: Some(Box::new(Extra { artifacts: vec![artifact("a")], ..Extra::default() })),
+        ..attempt(&claimed, done("x"), false)
+    };
+    post(store, START, end()).await;
+    let before = task(store, 0).await;
+    let again = post(store, START, end()).await;
+    assert!(matches!(again, Verdict::Refused(..)), "[LEASE-6] got {again:?}");
+    let partial = Some(must(Json::parse("[1]")));
+    let beat = Beat { id: id(0), fence: claimed.row.fence, progress: None, partial };
+    let told = must(store.heartbeat(START, vec![beat]).await);
+    assert_eq!(told, [Directive::Lost], "a heartbeat of what has ended");
+    let after = task(store, 0).await;
+    assert_eq!(after.1, before.1, "[RESULT-1] an ended task reads as before");
+}
+
+pub(super) async fn a_dead_attempt_leaves_nothing_to_the_next(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    let lost = one(0, |task| {
+        task.is_idempotent = true;
+        task.retry.max_attempts = 2;
+    });
+    submit(store, lost).await;
+    let Some(first) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    post(store, START, attempt(&first, Change::Start, false)).await;
+    must(must(store.fire(at(31), 100).await).receipt.committed().await);
+    let metrics = Some(Metrics { wall_ms: 7, ..Metrics::default() });
+    let extra = Extra { metrics, artifacts: vec![artifact("a")], ..Extra::default() };
+    let late = Post { extra: Some(Box::new(extra)), ..attempt(&first, done("late"), true) };
+    let verdict = post(store, at(32), late).await;
+    assert!(matches!(verdict, Verdict::Refused(..)), "[LEASE-1] got {verdict:?}");
+    must(must(store.fire(at(60), 100).await).receipt.committed().await);
+    let Some(second) = claim(store, 1).await.pop() else { panic!("nothing was leased again") };
+    post(store, at(60), attempt(&second, done("x"), true)).await;
+    let (_, payload) = task(store, 0).await;
+    let used: Vec<_> = payload.attempts.iter().map(|one| one.metrics.is_some()).collect();
+    assert_eq!(used, [false, false], "[RESULT-1] what another attempt used");
+    assert!(payload.artifacts.is_empty(), "[DUR-2] an artifact without its outcome");
 }
 
 pub(super) async fn a_history_is_one_chain(store: &dyn TaskStore) {

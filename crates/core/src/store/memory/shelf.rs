@@ -199,8 +199,9 @@ impl Shelf {
         });
     }
 
-    pub(super) fn keep_extra(&mut self, id: TaskId, extra: Extra) {
-        if let Some(item) = self.items.get_mut(&id) {
+    pub(super) fn keep_extra(&mut self, row: &Row, extra: Extra) {
+        let id = row.id();
+        if let Some(item) = self.items.get_mut(&id).filter(|_| row.state.is_leased()) {
             item.metrics = extra.metrics.or(item.metrics);
             self.artifacts.extend(extra.artifacts.iter().map(|one| (one.id.clone(), id)));
         }
