@@ -58,12 +58,12 @@ pub enum Command {
     },
     /// Ends the retention of tasks before its time.
     Expire(Vec<TaskId>),
-    /// Forgets tombstones whose time is over.
+    /// Forgets tombstones whose time is over and whose attempt holds no place any more.
     Sweep {
         /// How many at the most.
         limit: u32,
     },
-    /// Forgets tombstones whatever their time.
+    /// Forgets tombstones whatever their time, but for those whose attempt still holds its place.
     Forget(Vec<TaskId>),
     /// Takes over after a start: attempts that may still run get until `now + adopt` to be heard.
     Adopt(Duration),

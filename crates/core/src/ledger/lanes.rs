@@ -226,6 +226,10 @@ impl Lane {
         self.slots.get_mut(&task).map(|(_, slot)| slot)
     }
 
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.slots.values_mut().map(|(_, slot)| slot)
+    }
+
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         self.slots.values().map(|(_, slot)| slot)
     }

@@ -158,14 +158,20 @@ impl Ledger {
 
     pub(super) fn sweep(&mut self, now: Timestamp, limit: u32) -> Vec<TaskId> {
         let due = self.timers.tombstones.range(..(now, 0)).map(|(_, id)| *id);
-        let due = due.take(limit as usize).collect();
+        let due = due.filter(|id| self.may_go(*id)).take(limit as usize).collect();
         self.forget(due)
     }
 
+    /// Whether nothing refers to a task any more: an executor that goes on keeps its place by it.
+    fn may_go(&self, id: TaskId) -> bool {
+        let Some(row) = self.rows.find(id) else { return false };
+        let holds_place =
+            self.lanes.get(&row.task.lane).is_some_and(|lane| lane.slot(id).is_some());
+        row.state == State::Expired && !holds_place
+    }
+
     pub(super) fn forget(&mut self, ids: Vec<TaskId>) -> Vec<TaskId> {
-        let is_tombstone =
-            |id: &TaskId| self.rows.find(*id).is_some_and(|row| row.state == State::Expired);
-        let ids: Vec<_> = ids.into_iter().filter(is_tombstone).collect();
+        let ids: Vec<_> = ids.into_iter().filter(|id| self.may_go(*id)).collect();
         for id in &ids {
             if let Some(place) = self.rows.place(*id) {
                 self.disarm(place);
@@ -178,9 +184,11 @@ impl Ledger {
         ids
     }
 
-    /// Lets attempts that outlived a restart speak first [DUR-3, TIME-6].
+    /// Lets attempts that outlived a restart speak first, and peers come back [DUR-3, TIME-6].
     pub(super) fn adopt(&mut self, now: Timestamp, grace: Duration) -> Vec<Row> {
         let until = now + grace;
+        self.renew_places(until);
+        self.renew_waits(now, until);
         let leased: Vec<_> = self
             .rows
             .iter()
@@ -195,12 +203,35 @@ impl Ledger {
                     row.deadlines.set(kind, Some(until));
                 }
             }
-            let (id, lane) = (row.id(), row.task.lane.clone());
-            if let Some(slot) = self.lanes.get_mut(&lane).and_then(|lane| lane.slot_mut(id)) {
-                slot.lease = until;
-            }
             self.arm(*place);
         }
         leased.iter().filter_map(|place| self.rows.at(*place).cloned()).collect()
+    }
+
+    /// Holds every place that is taken, whatever became of its task: its executor may be there still.
+    fn renew_places(&mut self, until: Timestamp) {
+        let mut holders = Vec::new();
+        for slot in self.lanes.values_mut().flat_map(super::lanes::Lane::slots_mut) {
+            slot.lease = until;
+            holders.push(slot.task);
+        }
+        for id in holders {
+            if let Some(place) = self.rows.place(id) {
+                self.arm(place);
+            }
+        }
+    }
+
+    /// A peer cannot come while no server runs: a ready limit that passed meanwhile ends later.
+    fn renew_waits(&mut self, now: Timestamp, until: Timestamp) {
+        let is_over = |row: &Row| row.deadlines.get(Kind::Ready).is_some_and(|at| at <= now);
+        let over: Vec<_> =
+            self.rows.iter().filter(|(_, row)| is_over(row)).map(|(place, _)| place).collect();
+        for place in over {
+            if let Some(row) = self.rows.at_mut(place) {
+                row.deadlines.set(Kind::Ready, Some(until));
+            }
+            self.arm(place);
+        }
     }
 }

@@ -3,6 +3,7 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::expect_used,
+    clippy::panic,
     clippy::wildcard_enum_match_arm,
     reason = "a test may panic, and a planted fault touches one command only"
 )]
@@ -11,6 +12,7 @@ mod faults;
 mod ledger;
 mod machine;
 mod model;
+mod places;
 
 /// Every file beside this one is a module of it.
 #[test]

@@ -449,9 +449,12 @@ impl Model {
             for at in [&mut job.accept, &mut job.run, &mut job.grace, &mut job.input] {
                 *at = at.map(|at| at.max(until));
             }
+        }
+        for job in &mut self.jobs {
             if let Some((_, lease)) = &mut job.slot {
                 *lease = until;
             }
+            job.ready = job.ready.map(|at| if at <= self.now { until } else { at });
         }
         self.answer = String::new();
     }

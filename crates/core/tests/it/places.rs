@@ -1,0 +1,118 @@
+//! Places of a lane, and waits, over a restart and beyond the memory of their tasks.
+
+use std::time::Duration;
+
+use raincheck_core::content::Content;
+use raincheck_core::decide::Change;
+use raincheck_core::ids::TaskId;
+use raincheck_core::lane;
+use raincheck_core::ledger::{Command, Ledger, Reply, TOMBSTONE};
+use raincheck_core::lifecycle::State;
+use raincheck_core::retry::Policy;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{Claim, Post};
+use raincheck_core::task::{Limits, Outcome, Resources, Row, Task, WaitReason};
+use raincheck_core::time::Timestamp;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+fn id(n: u64) -> TaskId {
+    TaskId::from_parts(n, [0; 10])
+}
+
+fn task(n: u64) -> Task {
+    Task {
+        id: id(n),
+        scope: Scope::local(),
+        tool: "tool".into(),
+        lane: "lane".into(),
+        priority: 0,
+        tags: Vec::new(),
+        key: None,
+        inputs_hash: 0,
+        limits: Limits::default(),
+        resources: Resources::default(),
+        supports_cancel: true,
+        is_idempotent: false,
+        retry: Policy::default(),
+        submitted_at: NOW,
+    }
+}
+
+fn ledger() -> Ledger {
+    let mut ledger = Ledger::new(1);
+    ledger.apply(NOW, Command::SetLane("lane".into(), lane::Config::new(1, 99)));
+    ledger
+}
+
+fn submit(ledger: &mut Ledger, n: u64, waiting: Option<WaitReason>) {
+    ledger.apply(NOW, Command::Submit(vec![(task(n), waiting)]));
+}
+
+fn lease(ledger: &mut Ledger, now: Timestamp) -> Option<Row> {
+    let reply = ledger.apply(now, Command::Claim(claim())).reply;
+    let Reply::Rows(mut rows) = reply else { panic!("{reply:?}") };
+    rows.pop()
+}
+
+fn claim() -> Claim {
+    Claim { lanes: vec!["lane".into()], n: 1 }
+}
+
+fn done(row: &Row, text: &str) -> Post {
+    let outcome = Outcome::Succeeded(vec![Content::Text(text.into())]);
+    Post::attempt(row.id(), row.fence, Change::Finish(outcome))
+}
+
+#[test]
+fn a_place_is_not_lost_with_the_memory_of_its_task() {
+    // [QUEUE-6] [SWEEP-1]
+    let mut ledger = ledger();
+    for n in 0..2 {
+        submit(&mut ledger, n, None);
+    }
+    let first = lease(&mut ledger, NOW).expect("work");
+    ledger.apply(NOW, Command::Post(vec![done(&first, "x")]));
+    ledger.apply(NOW, Command::Expire(vec![id(0)]));
+    ledger.apply(NOW, Command::Forget(vec![id(0)]));
+    let late = NOW + TOMBSTONE + Duration::from_secs(1);
+    let reply = ledger.apply(late, Command::Sweep { limit: 1 }).reply;
+    assert!(matches!(&reply, Reply::Forgotten(ids) if ids.is_empty()), "it runs: {reply:?}");
+    ledger.apply(late, Command::Release(vec![(id(0), first.fence)]));
+    assert_eq!(lease(&mut ledger, late).map(|row| row.id()), Some(id(1)), "the place is free");
+    let reply = ledger.apply(late, Command::Sweep { limit: 9 }).reply;
+    assert!(matches!(&reply, Reply::Forgotten(ids) if *ids == [id(0)]), "{reply:?}");
+}
+
+#[test]
+fn a_place_of_what_has_ended_is_kept_over_a_restart_as_long_as_any_other() {
+    // [QUEUE-6] [TIME-6]
+    let mut ledger = ledger();
+    for n in 0..2 {
+        submit(&mut ledger, n, None);
+    }
+    let first = lease(&mut ledger, NOW).expect("work");
+    ledger.apply(NOW, Command::Post(vec![done(&first, "x")]));
+    let mut ledger = Ledger::restore(ledger.snapshot());
+    let after = NOW + Duration::from_secs(60);
+    ledger.apply(after, Command::Adopt(Duration::from_secs(15)));
+    ledger.apply(after, Command::Fire { limit: 9 });
+    assert!(lease(&mut ledger, after).is_none(), "its executor may still run");
+    let after = after + Duration::from_secs(15);
+    ledger.apply(after, Command::Fire { limit: 9 });
+    assert!(lease(&mut ledger, after).is_some(), "nobody was heard");
+}
+
+#[test]
+fn a_peer_that_could_not_come_while_no_server_ran_gets_the_grace() {
+    // [TIME-6] [QUEUE-5]
+    let mut ledger = ledger();
+    submit(&mut ledger, 0, Some(WaitReason::Disconnected));
+    let mut ledger = Ledger::restore(ledger.snapshot());
+    let after = NOW + Duration::from_secs(3_600);
+    ledger.apply(after, Command::Adopt(Duration::from_secs(15)));
+    ledger.apply(after, Command::Fire { limit: 9 });
+    assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::Waiting));
+    ledger.apply(after + Duration::from_secs(15), Command::Fire { limit: 9 });
+    assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::Failed));
+}
