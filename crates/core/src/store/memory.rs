@@ -2,6 +2,7 @@
 
 mod shelf;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ struct Inner {
     ledger: Ledger,
     shelf: Shelf,
     limits: MemoryLimits,
+    /// Tasks that were forgotten for want of room, until the sweep is told.
+    forgotten: VecDeque<TaskId>,
     is_open: bool,
 }
 
@@ -75,6 +78,7 @@ impl MemoryStore {
                 ledger: Ledger::new(1),
                 shelf: Shelf::default(),
                 limits,
+                forgotten: VecDeque::new(),
                 is_open: false,
             }),
             sink: Mutex::new(Arc::new(NoSink)),
@@ -121,7 +125,24 @@ impl Inner {
         }
         while let Some(id) = self.shelf.next_to_forget(self.limits) {
             self.apply(now, Command::Forget(vec![id]), changed);
+            if self.ledger.get(id).is_some() {
+                // Its executor goes on: another time.
+                self.shelf.put_off(id);
+                break;
+            }
+            self.forgotten.push_back(id);
         }
+    }
+
+    /// Forgets up to `limit` tasks; those that had to go before come first.
+    fn sweep(&mut self, now: Timestamp, limit: u32, changed: &mut Vec<Row>) -> Vec<TaskId> {
+        let n_before = self.forgotten.len().min(limit as usize);
+        let mut gone: Vec<_> = self.forgotten.drain(..n_before).collect();
+        let rest = limit.saturating_sub(u32::try_from(n_before).unwrap_or(limit));
+        if let Reply::Forgotten(ids) = self.apply(now, Command::Sweep { limit: rest }, changed) {
+            gone.extend(ids);
+        }
+        gone
     }
 
     fn claim(
@@ -349,9 +370,7 @@ impl TaskStore for MemoryStore {
     }
 
     async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        let reply =
-            self.transact(|inner, changed| inner.apply(now, Command::Sweep { limit }, changed));
-        Ok(if let Reply::Forgotten(ids) = reply { ids } else { Vec::new() })
+        Ok(self.transact(|inner, changed| inner.sweep(now, limit, changed)))
     }
 
     fn barrier(&self) -> Receipt {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::content::Json;
+use crate::content::{Content, Json};
 use crate::error::Error;
 use crate::ids::{ArtifactId, TaskId};
 use crate::ledger::Record;
@@ -84,9 +84,9 @@ impl Shelf {
                 return Some(id);
             }
         }
-        // What has expired since by itself goes from the front of the order, too.
-        while self.settled.front().is_some_and(|id| !self.items.contains_key(id)) {
-            self.settled.pop_front();
+        // What has expired since by itself goes from the order, too, once it is most of it.
+        if self.settled.len() > 64 && self.settled.len() / 2 > self.n_settled {
+            self.settled.retain(|id| self.items.contains_key(id));
         }
         None
     }
@@ -97,6 +97,17 @@ impl Shelf {
             self.tombstones.pop_front();
         }
         (self.n_tombstones > limits.tombstones).then(|| self.tombstones.pop_front()).flatten()
+    }
+
+    /// Returns how long the order of ended tasks is.
+    #[cfg(test)]
+    pub(super) fn n_ordered(&self) -> usize {
+        self.settled.len()
+    }
+
+    /// Takes a tombstone back that could not be forgotten.
+    pub(super) fn put_off(&mut self, id: TaskId) {
+        self.tombstones.push_back(id);
     }
 
     fn settle(&mut self, id: TaskId) {
@@ -197,19 +208,22 @@ impl Shelf {
             remember(&mut payload.events, event);
             payload.late.get_or_insert(outcome);
         });
+        self.weigh(id);
     }
 
     pub(super) fn keep_extra(&mut self, row: &Row, extra: Extra) {
         let id = row.id();
-        if let Some(item) = self.items.get_mut(&id).filter(|_| row.state.is_leased()) {
+        let Some(item) = self.items.get_mut(&id) else { return };
+        if row.state.is_leased() {
             item.metrics = extra.metrics.or(item.metrics);
-            self.artifacts.extend(extra.artifacts.iter().map(|one| (one.id.clone(), id)));
         }
+        self.artifacts.extend(extra.artifacts.iter().map(|one| (one.id.clone(), id)));
         self.edit(id, |payload| {
             payload.progress = extra.progress.or(payload.progress.take());
             payload.partial = extra.partial.or(payload.partial.take());
             payload.artifacts.extend(extra.artifacts);
         });
+        self.weigh(id);
     }
 
     pub(super) fn keep_beat(&mut self, beat: &Beat) {
@@ -238,17 +252,22 @@ impl Shelf {
         self.items.get(&id).map(|item| Arc::clone(&item.payload))
     }
 
+    /// Counts an ended task anew, after more came to it.
+    fn weigh(&mut self, id: TaskId) {
+        let size = self.size(id);
+        if let Some(counted) = self.items.get_mut(&id).and_then(|item| item.settled.as_mut()) {
+            self.settled_bytes = self.settled_bytes - *counted + size;
+            *counted = size;
+        }
+    }
+
     /// Returns about how many bytes a task's content takes.
     fn size(&self, id: TaskId) -> usize {
         self.items.get(&id).map_or(0, |item| {
-            let outcome = match &item.payload.outcome {
-                Some(Outcome::Succeeded(parts)) => {
-                    parts.iter().map(crate::content::Content::size).sum()
-                }
-                Some(Outcome::Failed(error)) => error.message.len(),
-                Some(Outcome::Cancelled) | None => 0,
-            };
-            outcome + item.payload.inputs.get().len()
+            let Payload { inputs, outcome, late, partial, .. } = &*item.payload;
+            let json = |json: &Json| json.get().len();
+            let outcomes = [outcome, late].into_iter().flatten().map(size_of).sum::<usize>();
+            json(inputs) + outcomes + partial.as_ref().map_or(0, json)
         })
     }
 
@@ -265,4 +284,14 @@ fn remember(events: &mut Vec<TaskEvent>, event: Option<TaskEvent>) {
         events.remove(0);
     }
     events.extend(event);
+}
+
+fn size_of(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Succeeded(parts) => parts.iter().map(Content::size).sum(),
+        Outcome::Failed(error) => {
+            error.message.len() + error.details.as_ref().map_or(0, |details| details.get().len())
+        }
+        Outcome::Cancelled => 0,
+    }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::content::{Content, Json};
 use crate::decide::Change;
 use crate::retry::Policy;
+use crate::store::Extra;
 use crate::task::{Limits, Outcome, Resources, Task};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -79,6 +80,90 @@ fn what_has_ended_is_bounded_by_bytes_but_the_newest_stays() {
     run(&store, 1, "short");
     run(&store, 2, &"x".repeat(1_000));
     assert_eq!((found(&store, 1), found(&store, 2)), ("tombstone", "task"));
+}
+
+#[test]
+fn tasks_that_expire_by_themselves_leave_nothing_behind_one_that_stays() {
+    let store = store(MemoryLimits::default());
+    run(&store, 0, "x");
+    for n in 1..=500 {
+        let claim = Claim { lanes: vec!["lane".into()], n: 1 };
+        let mut one = one(n);
+        one.task.limits.retention = Duration::from_millis(1);
+        let posted = now(store.submit(NOW, vec![one], Some(claim))).expect("submitted");
+        let row = &posted.value.1[0].row;
+        let change = Change::Finish(Outcome::Succeeded(Vec::new()));
+        let post = Post { releases: true, ..Post::attempt(row.id(), row.fence, change) };
+        now(store.post(NOW, vec![post], None)).expect("posted");
+        now(store.fire(NOW + Duration::from_secs(1), 9)).expect("fired");
+    }
+    assert_eq!((found(&store, 0), found(&store, 1)), ("task", "tombstone"));
+    let n_settled = store.lock().shelf.n_ordered();
+    assert!(n_settled < 100, "{n_settled} places for one task");
+}
+
+fn begin(store: &MemoryStore, n: u64) -> Claimed {
+    let claim = Claim { lanes: vec!["lane".into()], n: 1 };
+    let posted = now(store.submit(NOW, vec![one(n)], Some(claim))).expect("submitted");
+    posted.value.1.into_iter().next().expect("work")
+}
+
+fn end(store: &MemoryStore, claimed: &Claimed, text: &str, extra: Extra) {
+    let outcome = Outcome::Succeeded(vec![Content::Text(text.into())]);
+    let post = Post::attempt(claimed.row.id(), claimed.row.fence, Change::Finish(outcome));
+    let post = Post { releases: true, extra: Some(Box::new(extra)), ..post };
+    now(store.post(NOW, vec![post], None)).expect("posted");
+}
+
+#[test]
+fn everything_that_is_kept_of_what_has_ended_counts_against_its_bytes() {
+    let store = store(MemoryLimits { settled: 99, settled_bytes: 1_000, tombstones: 99 });
+    let text = "x".repeat(2_000);
+    let partial = Json::of(&text).expect("JSON");
+    end(&store, &begin(&store, 1), "x", Extra { partial: Some(partial), ..Extra::default() });
+    end(&store, &begin(&store, 2), "x", Extra::default());
+    assert_eq!(found(&store, 1), "tombstone", "a partial result");
+    let claimed = begin(&store, 3);
+    let change = Change::RequestCancel { reason: None };
+    let cancel = Post::attempt(claimed.row.id(), claimed.row.fence, change);
+    now(store.post(NOW, vec![cancel], None)).expect("posted");
+    now(store.fire(NOW + Duration::from_secs(10), 9)).expect("its grace is over");
+    end(&store, &claimed, &text, Extra::default());
+    end(&store, &begin(&store, 4), "x", Extra::default());
+    assert_eq!(found(&store, 3), "tombstone", "a late result");
+    assert_eq!(found(&store, 4), "task");
+}
+
+#[test]
+fn what_is_forgotten_for_want_of_room_is_told_to_the_sweep() {
+    // [SWEEP-1] Else its files would stay for ever.
+    let store = store(MemoryLimits { settled: 1, settled_bytes: 1 << 20, tombstones: 1 });
+    for n in 1..=5 {
+        run(&store, n, "x");
+    }
+    let id = |n| TaskId::from_parts(n, [0; 10]);
+    assert_eq!(now(store.sweep(NOW, 2)).expect("swept"), [id(1), id(2)]);
+    assert_eq!(now(store.sweep(NOW, 2)).expect("swept"), [id(3)]);
+    assert!(now(store.sweep(NOW, 2)).expect("swept").is_empty());
+}
+
+#[test]
+fn a_place_is_kept_when_there_is_no_room_for_the_memory_of_its_task() {
+    // [QUEUE-6]
+    let store =
+        MemoryStore::new(MemoryLimits { settled: 1, settled_bytes: 1 << 20, tombstones: 1 });
+    let lanes = vec![("lane".into(), lane::Config::new(2, 9))];
+    now(store.open(NOW, lanes, Duration::from_secs(1), Arc::new(NoSink))).expect("opens");
+    let slow = begin(&store, 1);
+    let change = Change::Finish(Outcome::Succeeded(Vec::new()));
+    let still_there = Post::attempt(slow.row.id(), slow.row.fence, change);
+    now(store.post(NOW, vec![still_there], None)).expect("posted");
+    for n in 2..9 {
+        run(&store, n, "x");
+    }
+    now(store.release(NOW, vec![(slow.row.id(), slow.row.fence)])).expect("released");
+    let both = [begin(&store, 10), begin(&store, 11)];
+    assert_eq!(both.map(|claimed| claimed.row.state), [State::Scheduled; 2]);
 }
 
 #[test]
