@@ -94,7 +94,10 @@ impl Shared {
             Some(outcome) => {
                 let next = self.finish(live, outcome, lane).await;
                 if let Some(tool) = self.tools.find(tool.as_str()) {
-                    tool.executor.recorded(live.id, live.number).await;
+                    let recorded = tool.executor.recorded(live.id, live.number);
+                    if AssertUnwindSafe(recorded).catch_unwind().await.is_err() {
+                        tracing::error!(task = %live.id, %tool.spec.name, "an executor panicked");
+                    }
                 }
                 next
             }
@@ -105,9 +108,8 @@ impl Shared {
             }
         };
         self.lives.remove(live);
-        if live.uses_log.load(Ordering::Acquire) {
-            self.waits.tell(live.id, Happened::Reported);
-        }
+        // Who follows the log waits for no other word, even where there is none.
+        self.waits.tell(live.id, Happened::Reported);
         next
     }
 

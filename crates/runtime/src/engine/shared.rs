@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::poll_immediate;
@@ -11,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::LaneId;
+use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::LogStore;
@@ -174,6 +175,11 @@ impl Shared {
             }
             None => (None, None),
         }
+    }
+
+    /// Tells whether the executor of a task is still at work here.
+    pub(crate) fn has_executor(&self, id: TaskId) -> bool {
+        self.lives.get(id).is_some_and(|live| !live.has_ended.load(Ordering::Acquire))
     }
 
     pub(crate) fn lane(&self, lane: &LaneId) -> Option<lane::Config> {

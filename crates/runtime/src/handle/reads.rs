@@ -186,7 +186,7 @@ impl Handle {
                 Found::Absent => return Err(Error::not_found()),
             };
             // An executor that is still being stopped may write on after the end of its task.
-            let has_writer = may_grow(row.state) || self.shared.lives.get(id).is_some();
+            let has_writer = may_grow(row.state) || self.shared.has_executor(id);
             let page = self.shared.logs.read(id, after, limit).await?;
             if is_over || !has_writer || !page.items.is_empty() || limit == 0 {
                 return Ok(page);

@@ -5,8 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_core::retry;
+use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
@@ -14,7 +16,7 @@ use raincheck_runtime::{
     View,
 };
 
-use crate::world::{Gate, World, failed, failure, options, spec, text};
+use crate::world::{Gate, LONG, World, failed, failure, options, spec, text};
 
 fn retrying(name: &str) -> ToolSpec {
     let backoff = Duration::from_secs(8);
@@ -165,4 +167,58 @@ async fn an_attempt_whose_store_forgot_it_is_told_that_it_is_lost() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(gate.told(), [Stop::Lost]);
     gate.open(1);
+}
+
+/// An executor that is clumsy, or slow, when it hears that an outcome is recorded.
+struct Deaf {
+    panics: bool,
+}
+
+#[async_trait]
+impl Executor for Deaf {
+    async fn execute(&self, _: Attempt, _: TaskContext) -> Outcome {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        text("fine")
+    }
+
+    async fn recorded(&self, _: TaskId, _: u32) {
+        assert!(!self.panics, "a bug of the executor");
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+    }
+}
+
+#[async_trait]
+impl ToolSet for Deaf {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![spec("deaf")]
+    }
+
+    async fn route(&self, _: &Call) -> Result<Route, Error> {
+        Ok(Route::Task(Box::new(Placement::from_spec(&spec("deaf")))))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::new(Self { panics: self.panics })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_that_panics_after_its_attempt_takes_no_other_task_with_it() {
+    // [QUEUE-6]
+    let world = World::with(options(Functions::new()).with_tools(Arc::new(Deaf { panics: true })));
+    let (first, second) = (world.call("deaf").await, world.call("deaf").await);
+    for id in [first, second] {
+        assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_of_a_log_is_not_kept_by_an_executor_that_tidies_up() {
+    // [CALL-4] [LOG-1]
+    let world = World::with(options(Functions::new()).with_tools(Arc::new(Deaf { panics: false })));
+    let (id, before) = (world.call("deaf").await, world.handle.now());
+    let page = world.handle.logs(&Scope::local(), id, 0, 10, LONG).await.expect("a page");
+    assert!(page.items.is_empty());
+    let waited = world.handle.now().since(before);
+    assert!(waited < Duration::from_secs(2), "it ended after a second, not {waited:?}");
 }

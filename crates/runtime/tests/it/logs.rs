@@ -5,6 +5,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::log::{Level, Line, Stream};
 use raincheck_core::scope::Scope;
 use raincheck_core::store::Page;
+use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{FileLogs, Functions, Options};
 
@@ -80,6 +81,21 @@ async fn a_follower_gets_the_lines_of_an_executor_that_is_being_stopped() {
     let page = world.page(id, 0, LONG).await;
     assert_eq!(page.items.len(), 1);
     assert!(world.page(id, 1, LONG).await.items.is_empty(), "and the wait ends with the executor");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_of_a_silent_executor_is_let_go_when_that_is_gone() {
+    // [LOG-1] [CALL-4]
+    let limited = ToolSpec { run_limit: Some(SECOND), ..spec("silent") };
+    let tools = Functions::new().with(limited, |_, context| async move {
+        context.stop().cancelled().await;
+        tokio::time::sleep(SECOND).await;
+        Outcome::Cancelled
+    });
+    let world = World::new(tools);
+    let (id, before) = (world.call("silent").await, world.handle.now());
+    assert!(world.page(id, 0, LONG / 10).await.items.is_empty());
+    assert_eq!(world.handle.now().since(before), 2 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
