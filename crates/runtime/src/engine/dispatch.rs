@@ -53,6 +53,7 @@ impl Shared {
             for lane in self.unfilled.take() {
                 if let Err(error) = self.fill(&lane).await {
                     tracing::error!(%lane, %error, "work could not be leased");
+                    self.look_again();
                 }
             }
         }

@@ -205,6 +205,7 @@ impl Shared {
             }
             Some(Verdict::Absent) | None => {
                 tracing::debug!(task = %live.id, "an outcome came for a forgotten task");
+                self.waits.tell(live.id, Happened::Ended);
             }
         }
         claimed.pop()

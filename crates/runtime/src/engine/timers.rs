@@ -24,7 +24,7 @@ impl Shared {
                 Ok(None) => {}
                 Err(error) => {
                     tracing::error!(%error, "deadlines could not be fired");
-                    self.timers.arm(self.clock.now() + PAUSE);
+                    self.look_again();
                 }
             }
             // A lapsed lease frees a place without a row that says so.
@@ -32,6 +32,11 @@ impl Shared {
             self.timers.rings(&*self.clock).await;
             tokio::task::coop::consume_budget().await;
         }
+    }
+
+    /// Has deadlines fired and lanes filled once more after the store failed.
+    pub(crate) fn look_again(&self) {
+        self.timers.arm(self.clock.now() + PAUSE);
     }
 
     async fn fire(&self) -> Result<Option<Timestamp>, store::Error> {

@@ -78,7 +78,7 @@ impl Handle {
     /// [TIME-1]. For an [inline](super::Request::is_inline) request it looks at the store only then.
     ///
     /// # Errors
-    /// `storage_unavailable`.
+    /// `storage_unavailable`; `worker_lost` when the store lost the task before its commit.
     ///
     /// # Cancel safety
     /// Safe.
@@ -87,7 +87,8 @@ impl Handle {
         if let Some(mut watch) = watch {
             // The watch began before the task: its end cannot have come unheard.
             let _late = timeout(wait.min(FOREVER), watch.ended()).await;
-            return self.view(&row.task.scope, row.id()).await;
+            let view = self.view(&row.task.scope, row.id()).await;
+            return view.map_err(|error| if error.kind == Kind::NotFound { lost() } else { error });
         }
         self.wait_end(&row.task.scope, row.id(), wait).await
     }
@@ -266,6 +267,11 @@ impl Handle {
         let shared = Arc::clone(&self.shared);
         self.shared.detached(async move { shared.hold(lane, hold).await }).await
     }
+}
+
+/// The answer about a task whose beginning did not wait for its commit, when that failed.
+fn lost() -> Error {
+    Error::new(Kind::WorkerLost, "the store lost the task before it was committed")
 }
 
 const fn tombstone(row: Row) -> View {

@@ -60,7 +60,11 @@ async fn accept(shared: Arc<Shared>, submit: Submit) -> Result<Submission, Error
     let now = shared.clock.now();
     let posted = shared.store.submit(now, vec![submit], Some(claim)).await?;
     let Posted { value: (mut submitted, claimed), receipt } = posted;
-    receipt.committed().await?;
+    if let Err(error) = receipt.committed().await {
+        // It may have leased another task, which stands in line again.
+        shared.look_again();
+        return Err(error.into());
+    }
     let leased = claimed.iter().find(|leased| leased.row.id() == id).map(|own| own.row.clone());
     for leased in claimed {
         Shared::drive(&shared, leased);

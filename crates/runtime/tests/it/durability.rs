@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
-use raincheck_core::error::Kind;
+use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
+use raincheck_core::task::WaitReason;
 use raincheck_runtime::{Functions, Request, Submission};
 
 use crate::gated::Gated;
@@ -190,4 +191,37 @@ async fn a_call_in_place_looks_at_once_when_the_store_fails_under_it() {
     let waited = world.handle.wait_accepted(accepted, LONG);
     let view = tokio::time::timeout(60 * SECOND, waited).await.expect("it looked");
     assert!(!view.expect("a task").row.state.is_terminal());
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_could_not_be_leased_is_looked_for_again() {
+    // [DUR-5]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    world.handle.lanes().await.expect("open");
+    let lane = raincheck_core::ids::LaneId::from("one");
+    world.handle.hold(lane.clone(), Some(WaitReason::Busy)).await.expect("held");
+    world.call("gate").await;
+    store.break_down();
+    world.handle.hold(lane, None).await.expect("let go");
+    tokio::time::sleep(5 * SECOND).await;
+    store.mend();
+    let begun = tokio::time::timeout(5 * SECOND, gate.begun(1)).await;
+    assert!(begun.is_ok(), "it stands in line beside a free place");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_task_the_store_lost_is_told_so_at_its_end() {
+    // [LEASE-4] [DUR-6]
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    let inline = Request { is_inline: true, ..request("gate") };
+    let accepted = world.submit(inline).await;
+    gate.begun(1).await;
+    store.lose();
+    gate.open(1);
+    let before = world.handle.now();
+    let error = world.handle.wait_accepted(accepted, 600 * SECOND).await.expect_err("lost");
+    assert_eq!((error.kind, error.guarantee()), (Kind::WorkerLost, Some(Guarantee::Unknown)));
+    assert_eq!(world.handle.now(), before, "nothing more was to be waited for");
 }

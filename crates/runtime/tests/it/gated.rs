@@ -23,6 +23,7 @@ pub(crate) struct Gated {
     inner: MemoryStore,
     is_committing: watch::Sender<bool>,
     fails: AtomicBool,
+    is_lost: AtomicBool,
 }
 
 struct Commit(watch::Receiver<bool>);
@@ -41,6 +42,7 @@ impl Gated {
             inner: MemoryStore::new(MemoryLimits::default()),
             is_committing: watch::Sender::new(true),
             fails: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
         })
     }
 
@@ -58,6 +60,15 @@ impl Gated {
 
     pub(crate) fn mend(&self) {
         self.fails.store(false, Ordering::SeqCst);
+    }
+
+    /// Loses every task, as after a commit that failed behind a receipt that was ready at once.
+    pub(crate) fn lose(&self) {
+        self.is_lost.store(true, Ordering::SeqCst);
+    }
+
+    fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::SeqCst)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -116,6 +127,12 @@ impl TaskStore for Gated {
         then: Option<Claim>,
     ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
         self.check()?;
+        if self.is_lost() {
+            let verdicts = batch.iter().map(|_| Verdict::Absent).collect();
+            return Ok(
+                self.later(Posted { value: (verdicts, Vec::new()), receipt: Receipt::Ready })
+            );
+        }
         Ok(self.later(self.inner.post(now, batch, then).await?))
     }
 
@@ -148,7 +165,7 @@ impl TaskStore for Gated {
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
-        self.inner.find(scope, id).await
+        if self.is_lost() { Ok(Found::Absent) } else { self.inner.find(scope, id).await }
     }
 
     async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {

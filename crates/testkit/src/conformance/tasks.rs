@@ -388,23 +388,12 @@ pub(super) async fn an_end_between_attempts_is_no_attempt(store: &dyn TaskStore)
     assert!(matches!(found, Found::Tombstone(_)), "[STATE-5] its time in line: {found:?}");
 }
 
-fn artifact(name: &str) -> Artifact {
-    Artifact {
-        id: name.into(),
-        name: name.into(),
-        kind: "text".into(),
-        size: 1,
-        sha256: "00".into(),
-        path: name.into(),
-    }
-}
-
 pub(super) async fn a_report_after_the_last_word_is_not_kept(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;
     let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
     let end = || Post {
-        extra: Some(Box::new(Extra { artifacts: vec![artifact("a")], ..Extra::default() })),
+        extra: Some(Box::new(Extra { artifacts: vec![artifact(1, "a")], ..Extra::default() })),
         ..attempt(&claimed, done("x"), false)
     };
     post(store, START, end()).await;
@@ -430,7 +419,7 @@ pub(super) async fn a_dead_attempt_leaves_nothing_to_the_next(store: &dyn TaskSt
     post(store, START, attempt(&first, Change::Start, false)).await;
     must(must(store.fire(at(31), 100).await).receipt.committed().await);
     let metrics = Some(Metrics { wall_ms: 7, ..Metrics::default() });
-    let extra = Extra { metrics, artifacts: vec![artifact("a")], ..Extra::default() };
+    let extra = Extra { metrics, artifacts: vec![artifact(1, "a")], ..Extra::default() };
     let late = Post { extra: Some(Box::new(extra)), ..attempt(&first, done("late"), true) };
     let verdict = post(store, at(32), late).await;
     assert!(matches!(verdict, Verdict::Refused(..)), "[LEASE-1] got {verdict:?}");
