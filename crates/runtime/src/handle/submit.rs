@@ -14,6 +14,7 @@ use raincheck_core::tool::ToolSpec;
 
 use super::{Accepted, Handle, Request, Submission};
 use crate::engine::Shared;
+use crate::executor::StartReport;
 use crate::toolset::{Call, Placement, Route};
 
 impl Handle {
@@ -42,7 +43,11 @@ impl Handle {
             Route::Answer(outcome) => return Ok(Submission::Answer(outcome)),
             Route::Task(placement) => placement,
         };
-        let submit = prepare(&self.shared, &tool.spec, request, *placement)?;
+        let mut submit = prepare(&self.shared, &tool.spec, request, *placement)?;
+        if tool.start_report == StartReport::AtFirstWait {
+            // Handed over is accepted, however long it takes to its first wait; the lease is kept.
+            submit.task.limits.accept = Duration::MAX;
+        }
         let watch = submit.is_inline.then(|| self.watch(submit.task.id));
         let shared = Arc::clone(&self.shared);
         let mut submission = self.shared.detached(accept(shared, submit)).await?;

@@ -3,12 +3,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_core::retry;
 use raincheck_core::scope::Scope;
+use raincheck_core::store::{MemoryStore, TaskStore as _};
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
@@ -167,6 +169,25 @@ async fn an_attempt_whose_store_forgot_it_is_told_that_it_is_lost() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(gate.told(), [Stop::Lost]);
     gate.open(1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_that_computes_for_long_is_not_called_unaccepted() {
+    // [STATE-5] [LEASE-4]
+    let store = Arc::new(MemoryStore::default());
+    let timers = Arc::clone(&store);
+    let tools = Functions::new().with(spec("busy"), move |_, context| {
+        let timers = Arc::clone(&timers);
+        async move {
+            // What another thread does while this one computes.
+            let later = context.now() + Duration::from_secs(6);
+            timers.fire(later, 10).now_or_never().expect("in memory").expect("fired");
+            text("computed")
+        }
+    });
+    let world = World::with(options(tools).with_store(store));
+    let id = world.call("busy").await;
+    assert_eq!(world.end(id).await.row.state, State::Succeeded);
 }
 
 /// An executor that is clumsy, or slow, when it hears that an outcome is recorded.
