@@ -23,6 +23,8 @@ struct TaskLog {
     fence: Fence,
     lines: VecDeque<Line>,
     dropped: Option<(u64, u64)>,
+    /// Whether the last line tells what was dropped.
+    is_told: bool,
     last: Timestamp,
 }
 
@@ -34,6 +36,7 @@ impl Default for TaskLog {
             fence: Fence::NONE,
             lines: VecDeque::new(),
             dropped: None,
+            is_told: false,
             last: Timestamp::MIN,
         }
     }
@@ -60,10 +63,11 @@ impl TaskLog {
     }
 
     fn close(&mut self) {
-        if let Some((n, bytes)) = self.dropped.take() {
-            let quota = self.quota;
-            self.number(truncated(self.last, n, bytes, quota));
-            self.kept = self.quota;
+        if let Some((n, bytes)) = self.dropped {
+            if std::mem::replace(&mut self.is_told, true) {
+                self.lines.pop_back();
+            }
+            self.number(truncated(self.last, n, bytes, self.quota));
         }
     }
 }

@@ -103,6 +103,7 @@ impl Shared {
             }
             None => {
                 self.let_go(live).await;
+                self.close_logs(live).await;
                 self.unfilled.mark(lane);
                 None
             }
@@ -192,11 +193,8 @@ impl Shared {
         };
         let (verdicts, mut claimed) = self.until_kept(live, once).await;
         match verdicts.first() {
-            Some(Verdict::Moved(row) | Verdict::Same(row)) => {
-                if row.state.is_terminal() {
-                    self.close_logs(live).await;
-                }
-            }
+            // Between two attempts nobody would close it.
+            Some(Verdict::Moved(_) | Verdict::Same(_)) => self.close_logs(live).await,
             Some(Verdict::Late(row) | Verdict::Refused(row, _)) => {
                 tracing::debug!(task = %live.id, state = %row.state, "an outcome came late");
                 if row.state.is_terminal() && row.fence == live.fence {

@@ -1,15 +1,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::{Level, Line, Stream};
+use raincheck_core::retry;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::Page;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{FileLogs, Functions, Options};
 
-use crate::world::{LONG, World, options, spec, text};
+use crate::world::{LONG, World, failed, options, spec, text};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -123,4 +125,29 @@ async fn a_runaway_log_is_cut_with_its_counts_and_the_tool_goes_on() {
     assert_eq!(lines.len(), 101);
     let told = "truncated: 100 lines (1,000 bytes) beyond the quota of 1,000 bytes were dropped";
     assert_eq!((lines[100].seq, &*lines[100].message), (101, told));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_of_a_task_that_ends_between_two_attempts_is_closed() {
+    // [LOG-2] [RETRY-1]
+    let root = tempfile::tempdir().expect("a directory");
+    let policy =
+        retry::Policy { max_attempts: 2, on: vec![Kind::ToolFailed], ..Default::default() };
+    let tools = Functions::new().with(
+        ToolSpec { retry: policy, ..spec("flood") },
+        |_, context| async move {
+            context.limit_logs(1000).await;
+            for n in 0..200 {
+                context.log(Stream::Stdout, Level::Info, &format!("{n:010}")).await;
+            }
+            failed()
+        },
+    );
+    let world = World::with(options(tools).with_logs(Arc::new(FileLogs::new(root.path()))));
+    let id = world.call("flood").await;
+    world.reaches(id, State::Waiting).await;
+    world.cancel(id).await;
+    let lines = world.page(id, 100, Duration::ZERO).await.items;
+    let told = "truncated: 100 lines (1,000 bytes) beyond the quota of 1,000 bytes were dropped";
+    assert_eq!(lines.iter().map(|line| &*line.message).collect::<Vec<_>>(), [told]);
 }

@@ -65,6 +65,15 @@ pub(super) async fn a_quota_leaves_one_record_with_counts(store: &dyn LogStore) 
     let record = texts.last().copied().unwrap_or_default();
     let counted = record.contains('3') && record.contains("121");
     assert!(record.contains("truncated") && counted, "[LOG-2] the record says {record:?}");
+    // The log of another attempt goes on from there.
+    append(store, 2, &[&long]).await;
+    if let Err(error) = store.close(ID).await {
+        panic!("[LOG-2] the log is not closed again: {error}");
+    }
+    let (kept, _) = read(store, 0, 10).await;
+    let record = kept.last().map(|line| line.message.to_string()).unwrap_or_default();
+    let counted = record.contains('4') && record.contains("181");
+    assert!(kept.len() == 2 && counted, "[LOG-2] closed again it says {kept:?}");
 }
 
 pub(super) async fn an_older_attempt_adds_nothing(store: &dyn LogStore) {
