@@ -115,11 +115,14 @@ impl LogStore for FileLogs {
     }
 
     async fn remove(&self, ids: Vec<TaskId>) -> Result<(), Error> {
+        let mut all = Ok(());
         for id in ids {
-            self.blocking(id, "removed", LogFile::remove).await?;
+            let removed = self.blocking(id, "removed", LogFile::remove).await;
             lock(&self.open).remove(&id);
+            // One that cannot be removed keeps no other.
+            all = all.and(removed);
         }
-        Ok(())
+        all
     }
 
     fn folder(&self) -> Option<&Path> {

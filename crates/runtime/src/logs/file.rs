@@ -117,7 +117,12 @@ impl LogFile {
                 break;
             }
         }
-        batch.write()
+        let written = batch.write();
+        if written.is_err() {
+            // What the file holds now is to be seen.
+            self.loaded = None;
+        }
+        written
     }
 
     /// Tells the final counts of what was dropped, and closes the file.
@@ -328,4 +333,34 @@ fn private_folder() -> DirBuilder {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
     folder
+}
+
+#[cfg(test)]
+mod tests {
+    use raincheck_core::log::{Level, Stream};
+
+    use super::*;
+
+    fn draft(message: &str) -> Draft {
+        let ts = Timestamp::from_millis(0);
+        Draft { ts, stream: Stream::Stdout, level: Level::Info, message: message.into() }
+    }
+
+    #[test]
+    fn lines_that_could_not_be_written_leave_no_gap() {
+        // [LOG-1]
+        let root = tempfile::tempdir().expect("a directory");
+        let mut log = LogFile::new(root.path().join("log"), 1000);
+        log.append(Fence::NONE, &[draft("a")]).expect("kept");
+        let read_only = File::open(log.path()).expect("the file");
+        log.loaded.as_mut().expect("loaded").file = Some(read_only);
+        log.append(Fence::NONE, &[draft("b")]).expect_err("it cannot be written");
+        if let Some(loaded) = &mut log.loaded {
+            loaded.file = OpenOptions::new().write(true).open(log.folder.join("log")).ok();
+        }
+        log.append(Fence::NONE, &[draft("c")]).expect("kept");
+        let page = log.read(0, 10).expect("a page");
+        let seen: Vec<_> = page.items.iter().map(|line| (line.seq, &*line.message)).collect();
+        assert_eq!(seen, [(1, "a"), (2, "c")]);
+    }
 }

@@ -161,6 +161,18 @@ async fn a_forgotten_log_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+async fn a_log_that_cannot_be_removed_keeps_no_other() {
+    // [SWEEP-1]
+    let root = tempfile::tempdir().expect("a directory");
+    let logs = FileLogs::new(root.path());
+    let odd = TaskId::from_parts(0, [0; 10]);
+    std::fs::create_dir_all(root.path().join(odd.to_string()).join("log")).expect("no file");
+    logs.append(ID, FENCE, vec![draft("x")]).await.expect("kept");
+    logs.remove(vec![odd, ID]).await.expect_err("told");
+    assert!(all(&logs, 10).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_written_is_told_without_its_path() {
     // [DUR-5]
     let root = tempfile::tempdir().expect("a directory");
