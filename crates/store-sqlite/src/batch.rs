@@ -103,6 +103,13 @@ impl Batch {
         }
     }
 
+    /// Names the files that its rows would have named.
+    pub(crate) fn files(&self) -> impl Iterator<Item = String> {
+        let results = self.results.values().flat_map(|one| [&one.outcome, &one.late]);
+        let inputs = self.inputs.iter().map(|(_, stored)| stored);
+        inputs.chain(results.flatten()).filter_map(|stored| stored.file().map(str::to_owned))
+    }
+
     /// Keeps an outcome that came after the end; the first one stays.
     fn keep_late(&mut self, seq: u64, stored: Stored) {
         self.results.entry(seq).or_default().late.get_or_insert(stored);

@@ -191,15 +191,17 @@ impl Shared {
     }
 
     /// Takes no commands from now on. What waits for a commit does not know yet that it is lost.
-    pub(crate) fn refuse(&self, error: &Error) {
+    /// Returns the files that only what was still to be written named.
+    pub(crate) fn refuse(&self, error: &Error) -> Vec<String> {
         let mut front = self.lock();
-        front.batch = Batch::default();
+        let files = std::mem::take(&mut front.batch).files().collect();
         let view = match front.phase {
-            Phase::Gone => return,
+            Phase::Gone => return files,
             Phase::Failed { view, .. } => view,
             Phase::Closed | Phase::Opening | Phase::Open => View::Ahead,
         };
         front.phase = Phase::Failed { error: error.clone(), is_asked: false, view };
+        files
     }
 
     /// Ends a life of the ledger: nothing that is not committed may be acknowledged. What is, can

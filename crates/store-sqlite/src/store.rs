@@ -351,23 +351,24 @@ impl TaskStore for SqliteStore {
             tasks.push((task, waiting));
         }
         let room = self.room(size).await?;
-        let ((submitted, leased, unused), receipt) = self.shared.transact(now, |front| {
+        let mut unused = all_inputs;
+        let done = self.shared.transact(now, |front| {
             let reply = front.apply(now, Command::Submit(tasks), &mut None);
             let Reply::Submitted(submitted) = reply else { return Default::default() };
-            let mut unused = Vec::new();
-            for (one, (inputs, stored)) in submitted.iter().zip(all_inputs) {
+            for (one, (inputs, stored)) in submitted.iter().zip(std::mem::take(&mut unused)) {
                 match one {
                     Submitted::Inserted { row, .. } => front.give(row, inputs, stored),
                     Submitted::Existing(_)
                     | Submitted::Conflict(_)
                     | Submitted::Full { .. }
-                    | Submitted::NoLane => unused.push(stored),
+                    | Submitted::NoLane => unused.push((inputs, stored)),
                 }
             }
             front.occupy(room);
-            (submitted, lease(front, now, then), unused)
-        })?;
-        self.drop_stored(unused.into_iter());
+            (submitted, lease(front, now, then))
+        });
+        self.drop_stored(unused.into_iter().map(|(_, stored)| stored));
+        let ((submitted, leased), receipt) = done?;
         let is_own = |leased: &Leased| {
             submitted.iter().any(
                 |one| matches!(one, Submitted::Inserted { row, .. } if row.id() == leased.row.id()),
@@ -412,14 +413,15 @@ impl TaskStore for SqliteStore {
             all.push(Prepared { post, outcome });
         }
         let room = self.room(size).await?;
-        let ((verdicts, leased), receipt) = self.shared.transact(now, |front| {
+        let done = self.shared.transact(now, |front| {
             let verdicts: Vec<_> =
                 all.iter_mut().filter_map(|prepared| post(front, now, prepared)).collect();
             let leased = lease(front, now, then);
             front.occupy(room);
             (verdicts, leased)
-        })?;
+        });
         self.drop_stored(all.into_iter().filter_map(|prepared| prepared.outcome));
+        let ((verdicts, leased), receipt) = done?;
         let claimed = self.with_inputs(leased).await?;
         Ok(Posted { value: (verdicts, claimed), receipt })
     }

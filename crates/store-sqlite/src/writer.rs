@@ -47,6 +47,9 @@ pub(crate) struct Writer {
     connection: Connection,
     statements: Statements,
     housekeeper: Housekeeper,
+    /// Files that commits which failed would have named; they go once one has succeeded, so that
+    /// nothing on the disk can name them.
+    unnamed: Vec<String>,
     /// Held as long as the file is written.
     _lock: Lock,
 }
@@ -83,7 +86,8 @@ impl Writer {
             housekeeper.give(Chore::Check);
         }
         start.shared.begin_life(ledger);
-        Ok((Self { start, connection, statements, housekeeper, _lock: lock }, survivors))
+        let unnamed = Vec::new();
+        Ok((Self { start, connection, statements, housekeeper, unnamed, _lock: lock }, survivors))
     }
 
     pub(crate) const fn housekeeper(&self) -> &Housekeeper {
@@ -119,18 +123,19 @@ impl Writer {
             }
             Err(fault) => {
                 tracing::error!(error = ?fault, "a commit failed; nothing is accepted until one succeeds");
+                self.unnamed.extend(batch.files());
                 self.fall_back(fault);
             }
         }
     }
 
     /// Gives up what is not committed, and lets everybody read on what is.
-    fn fall_back(&self, fault: Fault) {
+    fn fall_back(&mut self, fault: Fault) {
         if fault.is_damage() {
             database::suspect(&self.start.path, &fault);
         }
         let error = fault.into();
-        self.start.shared.refuse(&error);
+        self.unnamed.extend(self.start.shared.refuse(&error));
         let lanes = self.start.shared.lanes();
         let committed = database::read_back(&self.connection, &self.statements, lanes);
         if let Err(fault) = &committed {
@@ -166,7 +171,7 @@ impl Writer {
         }
         if let Err(fault) = database::try_write(&self.connection) {
             tracing::error!(error = ?fault, "the store still cannot be written");
-            self.start.shared.refuse(&fault.into());
+            self.unnamed.extend(self.start.shared.refuse(&fault.into()));
             return;
         }
         let connection = &self.connection;
@@ -186,6 +191,7 @@ impl Writer {
                     .filter(|row| !row.state.is_terminal())
                     .collect();
                 self.start.files.begin_epoch(epoch);
+                self.housekeeper.give(Chore::Remove(std::mem::take(&mut self.unnamed)));
                 self.start.shared.begin_life(ledger);
                 if !live.is_empty() {
                     self.start.sink.changed(&live);

@@ -241,6 +241,35 @@ async fn whichever_commit_fails_nothing_is_acknowledged_that_is_not_there() {
     }
 }
 
+#[tokio::test]
+async fn large_contents_of_what_was_never_accepted_are_removed() {
+    // [DUR-5] A full disk must not fill up further.
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    store.faults.fail(0, 50);
+    for n in 1..6 {
+        let inputs = Json::of(&"x".repeat(100_000)).expect("JSON");
+        let posted = store.submit(NOW, vec![Submit { inputs, ..one(n) }], None).await;
+        let Ok(posted) = posted else { continue };
+        posted.receipt.committed().await.expect_err("a full disk");
+    }
+    recover(&store).await;
+    submit(&store, 9).await.expect("a good disk");
+    let running = lease(&store).await.expect("a good disk");
+    store.faults.fail(0, 50);
+    for _ in 0..5 {
+        let parts = vec![Content::Text("x".repeat(100_000).into())];
+        let done = Change::Finish(Outcome::Succeeded(parts));
+        let post = Post::attempt(running.row.id(), running.row.fence, done);
+        let Ok(posted) = store.post(NOW, vec![post], None).await else { continue };
+        posted.receipt.committed().await.expect_err("a full disk");
+    }
+    recover(&store).await;
+    drop(store);
+    let contents = std::fs::read_dir(folder.path().join("tasks.db.contents")).expect("a folder");
+    assert_eq!(contents.count(), 0);
+}
+
 /// Panics at the first word.
 struct Clumsy;
 
