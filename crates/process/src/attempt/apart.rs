@@ -32,7 +32,7 @@ pub(crate) async fn run(
         Err(error) => return Outcome::Failed(no_folder(&error)),
     };
     let begun = async {
-        let work = Told::Run(Box::new(work(tool, &folder, attempt, context)?));
+        let work = Told::Run(Box::new(work(tool, &folder, &attempt, context)?));
         let begun = start(supervisor, &folder, &work).await;
         begun.map_err(|error| no_supervisor(tool, &error))
     };
@@ -88,14 +88,14 @@ pub(crate) async fn adopt(
 fn work(
     tool: &CommandTool,
     folder: &Folder,
-    attempt: Attempt,
+    attempt: &Attempt,
     context: &TaskContext,
 ) -> Result<Work, Error> {
     Ok(Work {
         id: context.id().to_string(),
         fence: context.fence().raw(),
         order: order(tool, folder, &attempt.row, context)?,
-        inputs: attempt.inputs,
+        inputs: attempt.inputs.get().to_owned(),
         folder: folder.path().into(),
         logs: context.log_folder().unwrap_or(folder.path()).into(),
         log_quota: tool.log_quota,

@@ -113,7 +113,7 @@ async fn told_to_end() {
 /// Runs the program and takes what it left into keeping.
 async fn attempt(work: &Work, link: &Link, spool: &Spool<'_>) -> Record {
     let order = work.order.clone();
-    let inputs = work.inputs.get().as_bytes();
+    let inputs = work.inputs.as_bytes();
     let ended = supervise(order, inputs, spool, link.halted()).await;
     let reason = link.halt().map(|halt| halt.reason);
     let collected = match &ended {

@@ -50,7 +50,8 @@ pub(crate) struct Work {
     /// What tells this attempt from every other of the task [LEASE-1].
     pub(crate) fence: u64,
     pub(crate) order: Order,
-    pub(crate) inputs: Json,
+    /// The text of the inputs: JSON may stand on several lines, a line of this conversation not.
+    pub(crate) inputs: String,
     /// The folder of the attempt.
     pub(crate) folder: OsString,
     /// The folder of the log files.

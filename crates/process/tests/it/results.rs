@@ -197,3 +197,14 @@ while not os.path.exists("go"): pass
     )
     .await;
 }
+
+// [CMD-1]
+#[tokio::test]
+async fn inputs_of_several_lines_arrive_as_they_are() {
+    let echo = |folder: &_| vec![shell(folder, "echo", "cat >\"$RAINCHECK_RESULT_FILE\"")];
+    with(echo, |house| async move {
+        let inputs = "{\n  \"a\": [\n    1\n  ]\n}";
+        assert_eq!(house.run("echo", inputs).await.result(), inputs);
+    })
+    .await;
+}
