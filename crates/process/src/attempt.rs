@@ -30,7 +30,7 @@ use crate::tool::CommandTool;
 use folder::Folder;
 
 #[cfg(unix)]
-pub(crate) use apart::{adopt, run as run_apart};
+pub(crate) use apart::{adopt, adopt_stranger, run as run_apart};
 
 /// The grace when the server itself ends, which gives its attempts half a second.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(250);

@@ -143,7 +143,7 @@ impl Executor for Shelf {
     async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
         match self.find(&attempt.row.task.tool) {
             Ok(tool) => attempt::adopt(tool, &self.root, &attempt, &context).await,
-            Err(error) => Some(Outcome::Failed(error)),
+            Err(_) => attempt::adopt_stranger(&self.root, &attempt, &context).await,
         }
     }
 

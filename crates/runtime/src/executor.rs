@@ -38,6 +38,8 @@ pub trait Executor: Send + Sync + 'static {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome;
 
     /// Takes up an attempt that survived a restart; `None` when nothing of it is left.
+    ///
+    /// An attempt whose tool no tool set has any more is offered to every executor in turn.
     async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
         let _ = (attempt, context);
         None

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use raincheck_core::cancel::OnExit;
+use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::Durability;
@@ -66,6 +67,27 @@ pub(crate) async fn adopt(
         let given_back = context.not_delivered().await;
         return given_back.is_ok().then_some(Outcome::Cancelled);
     }
+    take_up(tool, &folder, context).await
+}
+
+/// Takes up an attempt of a tool that this server does not have; `None` when nothing is left of it,
+/// or when it never was a program.
+pub(crate) async fn adopt_stranger(
+    root: &Path,
+    attempt: &Attempt,
+    context: &TaskContext,
+) -> Option<Outcome> {
+    let folder = Folder::of(root, context.id(), context.number());
+    if !folder.exists() {
+        return None;
+    }
+    let name = &attempt.row.task.tool;
+    tracing::warn!(task = %context.id(), tool = %name, "the tool of a running program is gone");
+    let spec = ToolSpec::new(name.as_str(), "", Json::empty_object());
+    take_up(&CommandTool::new(spec, Vec::new(), root), &folder, context).await
+}
+
+async fn take_up(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> Option<Outcome> {
     let place = folder.place();
     let attached = blocking(move || place.attach()).await.and_then(|attached| match attached {
         Attached::Live(stream) => Talk::of(stream).map(Some),
@@ -82,7 +104,7 @@ pub(crate) async fn adopt(
         Ok(None) => {}
         Err(error) => tracing::warn!(task = %context.id(), %error, "an attempt cannot be adopted"),
     }
-    conclude(tool, &folder, context).await
+    conclude(tool, folder, context).await
 }
 
 fn work(

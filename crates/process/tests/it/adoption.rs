@@ -175,6 +175,23 @@ fn an_adopted_program_can_be_cancelled() {
     assert!(!runs(&pid));
 }
 
+// [DUR-3, CANCEL-8]
+#[test]
+fn a_program_whose_tool_is_gone_from_the_next_server_is_listened_to_all_the_same() {
+    let mut town = Town::new(two_lives);
+    let (id, pid, _) = town.crash(async |house| begin(&house).await);
+    town.tools = |folder| vec![shell(folder, "other", "true")];
+    town.serve(async |house| {
+        house.until(id, |view| view.progress.is_some()).await;
+        assert!(runs(&pid));
+    });
+    assert!(runs(&pid), "it outlives this server too");
+    town.touch("go");
+    town.touch("end");
+    let end = town.end(id);
+    assert_eq!((end.state, end.result()), (State::Succeeded, r#"{"z":1.0}"#));
+}
+
 // [CANCEL-8]
 #[test]
 fn a_server_that_ends_politely_leaves_its_programs_running() {

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use raincheck_core::cancel::OnExit;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Guarantee, Kind};
-use raincheck_core::ids::LaneId;
+use raincheck_core::ids::{LaneId, ToolName};
 use raincheck_core::store::{self, Claim, Claimed, Directive, Post, Verdict};
 use raincheck_core::task::Outcome;
 
@@ -22,7 +22,7 @@ use super::Shared;
 use super::timers::PAUSE;
 use super::tools::Tool;
 use crate::context::{Stop, TaskContext};
-use crate::executor::{Attempt, StartReport};
+use crate::executor::{Attempt, Executor, StartReport};
 use crate::live::Live;
 use crate::shards::lock;
 use crate::waits::Happened;
@@ -75,7 +75,8 @@ impl Shared {
 
     fn live(&self, attempt: &Attempt) -> Live {
         let tool = self.tools.find(attempt.row.task.tool.as_str());
-        let on_exit = tool.map_or(OnExit::Stop, |tool| tool.spec.on_exit);
+        // What goes on without its tool here may be heard by a later server that has it.
+        let on_exit = tool.map_or(OnExit::Detach, |tool| tool.spec.on_exit);
         Live::new(&attempt.row, on_exit, self.clock.now())
     }
 
@@ -93,10 +94,13 @@ impl Shared {
         let next = match outcome.filter(|_| !given_back) {
             Some(outcome) => {
                 let next = self.finish(live, outcome, lane).await;
-                if let Some(tool) = self.tools.find(tool.as_str()) {
-                    let recorded = tool.executor.recorded(live.id, live.number);
-                    if AssertUnwindSafe(recorded).catch_unwind().await.is_err() {
-                        tracing::error!(task = %live.id, %tool.spec.name, "an executor panicked");
+                match self.tools.find(tool.as_str()) {
+                    Some(tool) => tell_recorded(&*tool.executor, live).await,
+                    // Whoever took up an attempt of a tool that is gone is not written down.
+                    None => {
+                        for executor in self.tools.executors() {
+                            tell_recorded(&**executor, live).await;
+                        }
                     }
                 }
                 next
@@ -122,7 +126,10 @@ impl Shared {
         live: &Arc<Live>,
     ) -> Option<Outcome> {
         let Some(tool) = self.tools.find(attempt.row.task.tool.as_str()) else {
-            return Some(Outcome::Failed(no_tool(&attempt)));
+            return Some(match begin {
+                Begin::Execute => Outcome::Failed(no_tool(&attempt)),
+                Begin::Adopt => self.adopt_without_tool(attempt, live).await,
+            });
         };
         let is_announced = tool.start_report != StartReport::AtFirstWait;
         if begin == Begin::Execute && is_announced && !self.may_run(tool, live).await {
@@ -153,6 +160,23 @@ impl Shared {
             None => run.await,
         };
         Some(outcome.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic))))
+    }
+
+    /// Takes up an attempt whose tool this server does not have: it may run on all the same, and then
+    /// its outcome counts.
+    async fn adopt_without_tool(self: &Arc<Self>, attempt: Attempt, live: &Arc<Live>) -> Outcome {
+        let tool = attempt.row.task.tool.clone();
+        let adopted = async {
+            for executor in self.tools.executors() {
+                let context = TaskContext::new(Arc::clone(self), Arc::clone(live));
+                if let Some(outcome) = executor.adopt(attempt.clone(), context).await {
+                    return outcome;
+                }
+            }
+            Outcome::Failed(gone_with_its_tool(&tool))
+        };
+        let adopted = AssertUnwindSafe(adopted).catch_unwind().await;
+        adopted.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic)))
     }
 
     /// Says that the attempt runs, and looks whether it still may: a cancel can come between its
@@ -250,6 +274,14 @@ impl Shared {
     }
 }
 
+/// Tells an executor that its outcome is kept. What it does then is not the task's any more.
+async fn tell_recorded(executor: &dyn Executor, live: &Live) {
+    let recorded = AssertUnwindSafe(executor.recorded(live.id, live.number)).catch_unwind();
+    if recorded.await.is_err() {
+        tracing::error!(task = %live.id, "an executor panicked");
+    }
+}
+
 fn no_tool(attempt: &Attempt) -> Error {
     let message = format!("this server has no tool `{}` any more", attempt.row.task.tool);
     Error::new(Kind::UnknownTool, message)
@@ -257,6 +289,13 @@ fn no_tool(attempt: &Attempt) -> Error {
 
 fn nothing_left() -> Error {
     Error::new(Kind::WorkerLost, "nothing of the attempt was left after the restart")
+}
+
+fn gone_with_its_tool(tool: &ToolName) -> Error {
+    let message = format!(
+        "nothing of the attempt was left after the restart, and this server has no tool `{tool}` any more"
+    );
+    Error::new(Kind::WorkerLost, message).with_guarantee(Guarantee::Unknown)
 }
 
 /// The failure of an executor that panicked; its words are for the operator only.

@@ -23,14 +23,18 @@ pub(crate) struct Tools {
     /// Where artifacts lie.
     pub(crate) folders: Box<[PathBuf]>,
     by_name: HashMap<Box<str>, Tool>,
+    /// One of each set, in their order.
+    executors: Vec<Arc<dyn Executor>>,
 }
 
 impl Tools {
     pub(crate) fn new(sets: &[Arc<dyn ToolSet>]) -> Self {
         let mut specs = Vec::new();
         let mut by_name = HashMap::new();
+        let mut executors = Vec::with_capacity(sets.len());
         for set in sets {
             let executor = set.executor();
+            executors.push(Arc::clone(&executor));
             for spec in set.specs() {
                 if by_name.contains_key(spec.name.as_str()) {
                     tracing::warn!(tool = %spec.name, "two tool sets name the same tool; the first counts");
@@ -47,10 +51,15 @@ impl Tools {
             }
         }
         let folders = sets.iter().filter_map(|set| set.artifacts()).collect();
-        Self { specs: specs.into(), folders, by_name }
+        Self { specs: specs.into(), folders, by_name, executors }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
         self.by_name.get(name)
+    }
+
+    /// Returns who may have something of an attempt left whose tool is gone.
+    pub(crate) fn executors(&self) -> &[Arc<dyn Executor>] {
+        &self.executors
     }
 }
