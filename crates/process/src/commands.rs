@@ -60,15 +60,22 @@ struct Shelf {
 impl Commands {
     /// Makes a set whose tasks live below `root`, each in a folder named after its id.
     ///
+    /// A relative `root`, and a relative folder of a tool, start at the working folder of this process
+    /// as it is now.
+    ///
     /// Artifacts stay at `<root>/<task id>/` and [`Artifact::path`] until the task is forgotten.
     ///
     /// # Errors
-    /// When the working folder of this process is gone, so that a relative `root` has no place.
+    /// When the working folder of this process is gone, so that a relative path has no place.
     ///
     /// [`Artifact::path`]: raincheck_core::task::Artifact::path
     pub fn new(root: impl AsRef<Path>, tools: Vec<CommandTool>) -> io::Result<Self> {
         let root = std::path::absolute(root)?;
-        let tools = tools.into_iter().map(|tool| (tool.spec.name.clone(), tool)).collect();
+        let placed = tools.into_iter().map(|tool| {
+            let folder = std::path::absolute(&tool.folder)?;
+            Ok((tool.spec.name.clone(), CommandTool { folder, ..tool }))
+        });
+        let tools = placed.collect::<io::Result<_>>()?;
         let (supervisor, is_warned) = (None, AtomicBool::new(false));
         Ok(Self { shelf: Arc::new(Shelf { root, tools, supervisor, is_warned }) })
     }

@@ -26,7 +26,8 @@ pub struct CommandTool {
     /// [`environment`](Self::environment) fixes one, else this process's. With a slash it is a path
     /// from [`folder`](Self::folder).
     pub argv: Vec<String>,
-    /// The folder the program starts in, usually the one of the configuration file.
+    /// The folder the program starts in, usually the one of the configuration file; a relative one
+    /// starts at the server's own.
     pub folder: PathBuf,
     /// Which variables the program gets besides the `RAINCHECK_` ones.
     pub environment: EnvRule,

@@ -208,3 +208,13 @@ async fn inputs_of_several_lines_arrive_as_they_are() {
     })
     .await;
 }
+
+// [CMD-1]
+#[tokio::test]
+async fn the_folder_of_a_tool_may_be_relative_to_the_servers() {
+    let list = |_: &_| vec![program(std::path::Path::new("tests/it"), "list", &["ls", "main.rs"])];
+    with(list, |house| async move {
+        assert_eq!(house.run("list", "{}").await.state, State::Succeeded);
+    })
+    .await;
+}
