@@ -68,7 +68,7 @@ impl Place {
     ///
     /// Blocks while there is one that cannot be reached: its attempt is not over before it is.
     pub(crate) fn attach(&self) -> io::Result<Attached> {
-        let lock = match File::open(self.0.join("lock")) {
+        let lock = match open(&self.0.join("lock")) {
             Ok(lock) => lock,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Attached::Gone),
             Err(error) => return Err(error),
@@ -90,31 +90,32 @@ impl Place {
 
     /// Waits until the supervisor is gone.
     pub(crate) fn gone(&self) -> io::Result<()> {
-        File::open(self.0.join("lock"))?.lock()
+        open(&self.0.join("lock"))?.lock()
     }
 
     /// Reads how the program ended; `None` when nobody wrote it down.
     pub(crate) fn read_end(&self) -> io::Result<Option<Record>> {
-        match std::fs::read(self.0.join("end.json")) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let mut bytes = Vec::new();
+        match open(&self.0.join("end.json")) {
+            Ok(mut file) => file.read_to_end(&mut bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(serde_json::from_slice(&bytes)?))
     }
 
     /// Writes down how the program ended, whole or not at all; for good when it is synced, with the
     /// result that the program wrote.
     pub(crate) fn write_end(&self, record: &Record, is_synced: bool) -> io::Result<()> {
         let (whole, part) = (self.0.join("end.json"), self.0.join("end.part"));
+        // The program may have left something by these names: it is gone now, and so may that be.
+        clear(&whole)?;
+        clear(&part)?;
         let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&part)?;
         file.write_all(&serde_json::to_vec(record)?)?;
         if is_synced {
             // One that is missing or strange is its reader's to judge.
-            let _ = OpenOptions::new()
-                .read(true)
-                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-                .open(self.0.join("result.json"))
-                .and_then(|result| result.sync_all());
+            let _ = open(&self.0.join("result.json")).and_then(|result| result.sync_all());
             file.sync_all()?;
         }
         std::fs::rename(part, whole)?;
@@ -127,7 +128,7 @@ impl Place {
     /// Returns what a supervisor said when it died, safe to show.
     pub(crate) fn last_words(&self) -> String {
         let mut words = Vec::new();
-        if let Ok(file) = File::open(self.0.join("lock")) {
+        if let Ok(file) = open(&self.0.join("lock")) {
             let _ = file.take(MAX_WORDS).read_to_end(&mut words);
         }
         escape(String::from_utf8_lossy(&words).trim()).into_owned()
@@ -141,5 +142,77 @@ impl Place {
         }
         let folder = File::open(&self.0)?;
         act(&PathBuf::from(format!("/proc/self/fd/{}/socket", folder.as_raw_fd())))
+    }
+}
+
+/// Opens a regular file, without following a link and without waiting for anybody: the program can
+/// reach this folder too.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+/// Removes whatever has a name.
+fn clear(path: &Path) -> io::Result<()> {
+    let removed = match std::fs::symlink_metadata(path) {
+        Ok(facts) if facts.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+    use crate::supervisor::{End, Record};
+
+    fn place() -> (tempfile::TempDir, Place) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = Place::new(folder.path());
+        (folder, place)
+    }
+
+    fn pipe(folder: &Path, name: &str) {
+        mknodat(CWD, folder.join(name), FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    }
+
+    fn record() -> Record {
+        let end = End::refused(&io::ErrorKind::NotFound.into());
+        let (reason, progress, partial, artifacts) = (None, None, None, Vec::new());
+        Record { fence: 7, end, reason, progress, partial, artifacts }
+    }
+
+    // [LEASE-3]
+    #[test]
+    fn what_the_program_puts_in_the_way_does_not_hide_its_end() {
+        let (folder, place) = place();
+        std::fs::create_dir(folder.path().join("end.part")).expect("a folder");
+        pipe(folder.path(), "end.json");
+        place.write_end(&record(), true).expect("written");
+        assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
+        std::fs::remove_file(folder.path().join("end.json")).expect("removed");
+        std::fs::create_dir_all(folder.path().join("end.json/full")).expect("a folder");
+        std::os::unix::fs::symlink("/dev/full", folder.path().join("end.part")).expect("a link");
+        place.write_end(&record(), false).expect("written");
+        assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_pipe_in_place_of_a_file() {
+        let (folder, place) = place();
+        for name in ["end.json", "lock"] {
+            pipe(folder.path(), name);
+        }
+        assert!(place.read_end().is_err());
+        assert!(place.attach().is_err() && place.gone().is_err());
+        assert_eq!(place.last_words(), "");
     }
 }
