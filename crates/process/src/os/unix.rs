@@ -33,29 +33,33 @@ pub(crate) async fn spawn(order: Order) -> io::Result<(Process, Pipes)> {
     let changes = signal(SignalKind::child())?;
     let (reply, answer) = oneshot::channel();
     let mark = order.mark.clone();
-    spawner::run(move || {
-        if let Err(Ok(unwanted)) = reply.send(start(order)) {
-            unwanted.discard();
-        }
-    })?;
+    // Whether nobody waits any more now or only after the answer was sent: it is dropped.
+    spawner::run(move || drop(reply.send(start(order))))?;
     let started = answer.await.map_err(|_| io::Error::other("the spawner thread is gone"))??;
-    let Started { pid, child, control } = started;
+    let (pid, child, control) = started.keep()?;
     let process = Process::new(pid, changes, mark);
     Ok((process, pipes(child, control)?))
 }
 
-/// A program that runs, before its pipes are known to the reactor.
+/// A program that runs, before its pipes are known to the reactor. Dropping it ends the program.
 struct Started {
     pid: Pid,
-    child: Child,
-    control: OwnedFd,
+    parts: Option<(Child, OwnedFd)>,
 }
 
 impl Started {
-    /// Ends a program that nobody waits for any more.
-    fn discard(mut self) {
-        let _ = rustix::process::kill_process_group(self.pid, rustix::process::Signal::KILL);
-        let _ = self.child.wait();
+    fn keep(mut self) -> io::Result<(Pid, Child, OwnedFd)> {
+        let (child, control) = self.parts.take().ok_or(io::ErrorKind::NotFound)?;
+        Ok((self.pid, child, control))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some((mut child, _)) = self.parts.take() {
+            let _ = rustix::process::kill_process_group(self.pid, rustix::process::Signal::KILL);
+            let _ = child.wait();
+        }
     }
 }
 
@@ -82,7 +86,7 @@ fn start(order: Order) -> io::Result<Started> {
         let _ = child.wait();
         return Err(io::Error::other("the system gave no process id"));
     };
-    Ok(Started { pid, child, control: OwnedFd::from(reader) })
+    Ok(Started { pid, parts: Some((child, OwnedFd::from(reader))) })
 }
 
 /// Returns the descriptors beyond standard error that a program would inherit, such as ones this
@@ -106,4 +110,47 @@ fn pipes(child: Child, control: OwnedFd) -> io::Result<Pipes> {
         stderr: Box::new(pipe::Receiver::from_owned_fd(stderr.into())?),
         control: Box::new(pipe::Receiver::from_file(File::from(control))?),
     })
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::future::Future as _;
+    use std::sync::mpsc;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_whose_start_nobody_waits_for_any_more_does_not_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let order = Order {
+            program: "/bin/sleep".into(),
+            arguments: vec!["600".into()],
+            folder: folder.path().into(),
+            environment: Vec::new(),
+            mark: "A_TEST=of-a-start".into(),
+            limits: Default::default(),
+        };
+        // The thread does one job after the other: the start waits for the first of these, and is
+        // done when the last one is.
+        let (go, may_go) = mpsc::channel::<()>();
+        let (done, is_done) = mpsc::channel();
+        spawner::run(move || while may_go.recv().is_ok() {}).expect("a thread");
+        let mut starting = Box::pin(spawn(order));
+        assert!(starting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        spawner::run(move || done.send(()).expect("waited for")).expect("a thread");
+        drop(go);
+        is_done.recv().expect("done");
+        drop(starting);
+        assert_eq!(sleepers(folder.path()), Vec::<String>::new());
+    }
+
+    /// Lists the processes whose working folder is this one.
+    fn sleepers(folder: &std::path::Path) -> Vec<String> {
+        let all = std::fs::read_dir("/proc").expect("a process list").flatten();
+        all.filter(|it| std::fs::read_link(it.path().join("cwd")).is_ok_and(|cwd| cwd == folder))
+            .map(|it| it.file_name().to_string_lossy().into_owned())
+            .collect()
+    }
 }
