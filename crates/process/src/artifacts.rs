@@ -74,6 +74,7 @@ pub(crate) fn collect(
 
     let kept = keep(shelf, new_id)?;
     notes.extend(kept.notes);
+    let mut n_untold = kept.n_untold;
     let mut artifacts = Vec::with_capacity(kept.files.len());
     for file in kept.files {
         let kind = kinds.remove(&file.path).flatten().unwrap_or(KIND);
@@ -81,7 +82,7 @@ pub(crate) fn collect(
             path: format!("artifacts/{}", file.id).into(),
             id: file.id,
             name: escape_bytes(&file.path).into(),
-            kind: escape(clip(kind, 128)).into(),
+            kind: escape(kind).into(),
             size: file.size,
             sha256: file.sha256.into(),
         });
@@ -90,10 +91,10 @@ pub(crate) fn collect(
         let path = escape_bytes(path);
         notes.push(format!("the reported artifact `{path}` is no regular file in the folder"));
     }
-    if notes.len() > MAX_NOTES {
-        let more = notes.len() - MAX_NOTES;
-        notes.truncate(MAX_NOTES);
-        notes.push(format!("{more} more files are no artifacts"));
+    n_untold += notes.len().saturating_sub(MAX_NOTES);
+    notes.truncate(MAX_NOTES);
+    if n_untold > 0 {
+        notes.push(format!("{n_untold} more files are no artifacts"));
     }
     Ok(Collected { artifacts, notes })
 }
@@ -117,6 +118,8 @@ struct Kept {
 struct Haul {
     files: Vec<Kept>,
     notes: Vec<String>,
+    /// How many more files are none.
+    n_untold: usize,
 }
 
 #[cfg(unix)]

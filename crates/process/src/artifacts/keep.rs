@@ -16,7 +16,7 @@ use rustix::fs::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{Haul, Kept, MAX_ARTIFACTS, Shelf};
+use super::{Haul, Kept, MAX_ARTIFACTS, MAX_NOTES, Shelf};
 
 /// How deep folders are looked into.
 const MAX_DEPTH: usize = 32;
@@ -126,6 +126,10 @@ impl<F: FnMut() -> ArtifactId> Walk<F> {
     }
 
     fn skip(&mut self, path: &[u8], why: &str) {
+        if self.haul.notes.len() == MAX_NOTES {
+            self.haul.n_untold += 1;
+            return;
+        }
         self.haul.notes.push(format!("`{}` is no artifact: it {why}", escape_bytes(path)));
     }
 }

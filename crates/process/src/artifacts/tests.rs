@@ -141,3 +141,15 @@ fn no_artifact_leaves_no_folder() {
     assert!(it.collect(&[]).artifacts.is_empty());
     assert!(!it.shelf.to.exists());
 }
+
+#[test]
+fn of_many_files_that_are_none_the_first_are_told_and_the_rest_counted() {
+    let it = attempt();
+    for n in 0..MAX_NOTES + 7 {
+        symlink("/etc", it.shelf.from.join(format!("link-{n}"))).expect("a link");
+    }
+    let haul = keep(&it.shelf, || ArtifactId::from("art")).expect("kept");
+    assert_eq!((haul.notes.len(), haul.n_untold), (MAX_NOTES, 7));
+    let notes = it.collect(&[]).notes;
+    assert_eq!(notes.last().map(String::as_str), Some("7 more files are no artifacts"));
+}

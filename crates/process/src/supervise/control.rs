@@ -13,6 +13,18 @@ use serde::Deserialize;
 /// The longest line, in bytes; a longer one is skipped.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
+/// The longest path of an artifact, in bytes: no system opens a longer one.
+const MAX_PATH: usize = 4096;
+
+/// The longest kind of an artifact, in bytes; the rest of a longer one is cut off.
+pub(crate) const MAX_KIND: usize = 128;
+
+/// The longest phase and message of a progress report, in bytes; the rest of a longer one is cut off.
+const MAX_WORDS: usize = 1000;
+
+/// How much of what is wrong a warning tells, in bytes: it may quote what the program wrote.
+const MAX_FAULT: usize = 500;
+
 /// One thing that a program reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Report {
@@ -78,9 +90,7 @@ fn report(name: &str, value: &Json) -> Report {
             let level = log.level.as_deref().map_or(Level::Info, Level::from_word);
             Report::Log(level, log.message)
         }),
-        "artifact" => {
-            value.read().map(|WireArtifact { path, kind }| Report::Artifact(Claim { path, kind }))
-        }
+        "artifact" => value.read().map(artifact),
         other => {
             let name = escape(clip(other, 64));
             let known = "`progress`, `partial`, `log` and `artifact`";
@@ -90,14 +100,24 @@ fn report(name: &str, value: &Json) -> Report {
     read.unwrap_or_else(|error| fault(&format!("has a broken `{name}`: {error}")))
 }
 
+fn artifact(WireArtifact { path, kind }: WireArtifact) -> Report {
+    if path.len() > MAX_PATH {
+        return fault(&format!("has an `artifact` whose path is longer than {MAX_PATH} bytes"));
+    }
+    let kind = kind.map(|kind| clip(&kind, MAX_KIND).to_owned());
+    Report::Artifact(Claim { path, kind })
+}
+
 /// Returns progress whose words are safe to show.
 fn safe(progress: Progress) -> Progress {
-    let words = |text: Option<String>| text.map(|text| escape(&text).into_owned());
+    let words = |text: Option<String>| {
+        text.map(|text| clip(&escape(clip(&text, MAX_WORDS)), MAX_WORDS).to_owned())
+    };
     Progress { phase: words(progress.phase), message: words(progress.message), ..progress }
 }
 
 fn fault(what: &str) -> Report {
-    Report::Fault(format!("a line on the control channel {what}"))
+    Report::Fault(format!("a line on the control channel {}", clip(what, MAX_FAULT)))
 }
 
 /// Cuts the channel into lines and skips those that are too long.
@@ -186,6 +206,23 @@ mod tests {
             Partial(7)
         "#]]
         .assert_eq(&all(&[said]).iter().map(|report| format!("{report:?}\n")).collect::<String>());
+    }
+
+    #[test]
+    fn words_are_bounded_by_what_they_are_for() {
+        let long = "x".repeat(MAX_BYTES / 4);
+        let said = format!(
+            "{{\"progress\":{{\"phase\":\"{long}\",\"message\":\"{long}\"}}}}\n{{\"artifact\":{{\"path\":\"a\",\"kind\":\"{long}\"}}}}\n{{\"artifact\":{{\"path\":\"{long}\"}}}}\n{{\"log\":\"{long}\"}}\n"
+        );
+        let reports = all(&[said.as_bytes()]);
+        let [Report::Progress(progress), Report::Artifact(claim), rest @ ..] = &reports[..] else {
+            panic!("{} reports", reports.len());
+        };
+        let words = [&progress.phase, &progress.message, &claim.kind];
+        assert!(words.into_iter().flatten().all(|words| (1..=1000).contains(&words.len())));
+        let [Report::Fault(path), Report::Fault(log)] = rest else { panic!("{}", rest.len()) };
+        assert!(path.contains("`artifact`") && path.contains("4096"), "{}", path.len());
+        assert!(path.len() < 1000 && log.len() < 1000, "{} and {}", path.len(), log.len());
     }
 
     #[test]

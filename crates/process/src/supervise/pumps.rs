@@ -14,7 +14,7 @@ use super::{Listener, note};
 const CHUNK: usize = 64 << 10;
 
 /// The most words about artifacts that one program may say.
-const MAX_CLAIMS: usize = 10_000;
+pub(super) const MAX_CLAIMS: usize = 10_000;
 
 /// Writes all of standard input, then closes it. A program need not read it.
 pub(super) async fn feed(
@@ -72,7 +72,7 @@ pub(super) async fn control(
     mut log: Log,
     cut: &CancellationToken,
 ) -> Vec<Claim> {
-    let (mut channel, mut claims) = (Channel::default(), Vec::new());
+    let (mut channel, mut claims) = (Channel::default(), Claims::default());
     let mut source = Source::new(pipe, cut);
     loop {
         let mut lines = Vec::new();
@@ -90,10 +90,18 @@ pub(super) async fn control(
         }
     }
     log.close(listener).await;
-    claims
+    claims.all
 }
 
-fn hear(report: Report, listener: &dyn Listener, lines: &mut Vec<Draft>, claims: &mut Vec<Claim>) {
+/// What a program says about its artifacts, as far as it is kept.
+#[derive(Debug, Default)]
+struct Claims {
+    all: Vec<Claim>,
+    /// Whether it was told that there are too many.
+    is_told: bool,
+}
+
+fn hear(report: Report, listener: &dyn Listener, lines: &mut Vec<Draft>, claims: &mut Claims) {
     match report {
         Report::Progress(progress) => listener.progress(progress),
         Report::Partial(partial) => listener.partial(partial),
@@ -105,8 +113,10 @@ fn hear(report: Report, listener: &dyn Listener, lines: &mut Vec<Draft>, claims:
                 });
             }
         }
-        Report::Artifact(claim) if claims.len() < MAX_CLAIMS => claims.push(claim),
+        Report::Artifact(claim) if claims.all.len() < MAX_CLAIMS => claims.all.push(claim),
+        Report::Artifact(_) if claims.is_told => {}
         Report::Artifact(_) => {
+            claims.is_told = true;
             lines.push(note(listener, format!("more than {MAX_CLAIMS} artifacts were reported")));
         }
         Report::Fault(what) => lines.push(note(listener, what)),

@@ -133,6 +133,19 @@ async fn inputs_reach_the_program_and_its_words_become_lines() {
 }
 
 #[tokio::test]
+async fn too_many_words_about_artifacts_are_told_once() {
+    let ear = Ear::default();
+    let claim = b"{\"artifact\":{\"path\":\"a\"}}\n";
+    let said = claim.repeat(pumps::MAX_CLAIMS + 100);
+    let (log, backlog) = backlog::open();
+    let never = CancellationToken::new();
+    let heard = pumps::control(&said[..], &ear, log, &never);
+    let (claims, ()) = tokio::join!(heard, backlog.drain(&ear));
+    assert_eq!(claims.len(), pumps::MAX_CLAIMS);
+    assert_eq!(ear.text(Stream::System).lines().count(), 1);
+}
+
+#[tokio::test]
 async fn a_signal_is_told_from_a_code() {
     let (ended, _) = run("kill -SEGV $$", "segv", "").await;
     assert_eq!(ended.exit, Some(Exit::Signal(11)));
