@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
 
 use raincheck_core::ids::ArtifactId;
 use raincheck_core::text::escape_bytes;
@@ -24,7 +25,7 @@ const MAX_DEPTH: usize = 32;
 /// Moves every regular file into keeping.
 pub(super) fn keep(shelf: &Shelf, new_id: impl FnMut() -> ArtifactId) -> io::Result<Haul> {
     let from = open_folder(CWD, &shelf.from)?;
-    std::fs::DirBuilder::new().recursive(true).create(&shelf.to)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&shelf.to)?;
     let to = open_folder(CWD, &shelf.to)?;
     let mut walk = Walk { to, new_id, haul: Haul::default() };
     walk.folder(&from, &[], 0);

@@ -143,6 +143,16 @@ fn no_artifact_leaves_no_folder() {
 }
 
 #[test]
+fn what_is_kept_is_for_its_owner_only() {
+    let it = attempt();
+    it.write("a", b"a");
+    let collected = it.collect(&[]);
+    let mode = |path: &Path| fs::metadata(path).expect("facts").permissions().mode() & 0o777;
+    assert_eq!(mode(&it.shelf.to), 0o700);
+    assert_eq!(mode(&it.task.path().join(&*collected.artifacts[0].path)), 0o400);
+}
+
+#[test]
 fn of_many_files_that_are_none_the_first_are_told_and_the_rest_counted() {
     let it = attempt();
     for n in 0..MAX_NOTES + 7 {

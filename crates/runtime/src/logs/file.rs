@@ -103,7 +103,7 @@ impl LogFile {
         let loaded = self.loaded.get_or_insert_default();
         if loaded.file.is_none() {
             private_folder().create(folder)?;
-            let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+            let file = private_file().create(true).truncate(false).write(true).open(path)?;
             // Without a record that an earlier writer did not finish.
             file.set_len(loaded.len)?;
             loaded.file = Some(file);
@@ -324,6 +324,15 @@ impl Batch<'_> {
         self.loaded.len += self.buffer.len() as u64;
         Ok(self.loaded.last)
     }
+}
+
+/// How a file is opened that only its owner can read once it is made.
+fn private_file() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix sets a mode"))]
+    let mut file = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
+    file
 }
 
 /// A folder that only its owner can enter.

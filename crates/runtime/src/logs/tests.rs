@@ -243,3 +243,16 @@ proptest::proptest! {
         proptest::prop_assert!(records.iter().all(told_by), "{:?}", records);
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_log_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = tempfile::tempdir().expect("a directory");
+    let logs = FileLogs::new(root.path().join("tasks"));
+    logs.append(ID, FENCE, vec![draft("a")]).await.expect("kept");
+    let folder = root.path().join("tasks").join(ID.to_string());
+    let mode =
+        |path: &std::path::Path| path.metadata().expect("facts").permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&folder.join("log"))), (0o700, 0o600));
+}
