@@ -4,15 +4,15 @@
 //! ends. What a killed server leaves behind has a free lock and is removed by the next one.
 
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use raincheck_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::paths::{create_private, unusable};
+use crate::paths::{create_one_private, create_private, create_private_file, unusable};
 
 const LOCK: &str = "lock";
 const CARD: &str = "instance.json";
@@ -92,10 +92,14 @@ impl Instance {
         let mut fresh = OsString::from(UNFINISHED);
         fresh.push(name);
         let fresh = home.join(fresh);
-        fs::create_dir(&fresh)?;
-        let lock = File::create(fresh.join(LOCK))?;
+        create_one_private(&fresh)?;
+        // The lock gets its name once it is held: others take a free one for left behind.
+        let unnamed = fresh.join(UNFINISHED);
+        let lock = create_private_file(&unnamed)?;
         lock.try_lock()?;
-        fs::write(fresh.join(CARD), serde_json::to_vec_pretty(card)?)?;
+        fs::rename(unnamed, fresh.join(LOCK))?;
+        let mut file = create_private_file(&fresh.join(CARD))?;
+        file.write_all(&serde_json::to_vec_pretty(card)?)?;
         fs::rename(&fresh, dir)?;
         Ok(Self { dir: dir.to_owned(), lock: Some(lock) })
     }
@@ -109,7 +113,10 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        self.lock = None;
+        if cfg!(windows) {
+            // There a file that is open cannot be removed.
+            self.lock = None;
+        }
         if let Err(error) = fs::remove_dir_all(&self.dir) {
             tracing::warn!(%error, "the folder of this server was not removed");
         }
@@ -132,7 +139,7 @@ pub struct Seen {
 pub fn look(home: &Path) -> Vec<Seen> {
     let mut seen: Vec<Seen> = folders(home)
         .map(|dir| Seen {
-            is_running: !is_left_behind(&dir),
+            is_running: left_behind(&dir).is_none(),
             card: fs::read(dir.join(CARD)).ok().and_then(|text| serde_json::from_slice(&text).ok()),
             dir,
         })
@@ -144,7 +151,16 @@ pub fn look(home: &Path) -> Vec<Seen> {
 /// Removes what servers that were killed left below `home`; returns how many there were.
 #[must_use]
 pub fn sweep(home: &Path) -> usize {
-    folders(home).filter(|dir| is_left_behind(dir) && fs::remove_dir_all(dir).is_ok()).count()
+    let remove = |dir: &PathBuf| {
+        let Some(mut held) = left_behind(dir).map(Some) else { return false };
+        if cfg!(windows) {
+            held = None;
+        }
+        let is_removed = fs::remove_dir_all(dir).is_ok();
+        drop(held);
+        is_removed
+    };
+    folders(home).filter(remove).count()
 }
 
 fn folders(home: &Path) -> impl Iterator<Item = PathBuf> {
@@ -155,12 +171,25 @@ fn folders(home: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Tells whether nobody holds the lock of a folder. One without a lock file is still being made.
-fn is_left_behind(dir: &Path) -> bool {
-    match File::open(dir.join(LOCK)).map(|lock| lock.try_lock()) {
-        Ok(Ok(())) => true,
-        Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => false,
-    }
+/// Takes the lock of a folder that nobody holds. One without a lock file is still being made.
+fn left_behind(dir: &Path) -> Option<File> {
+    let path = dir.join(LOCK);
+    let lock = File::open(&path).ok()?;
+    lock.try_lock().ok()?;
+    is_at(&lock, &path).then_some(lock)
+}
+
+/// Tells whether an open file is still the one that has this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let identity = |facts: fs::Metadata| (facts.dev(), facts.ino());
+    file.metadata().ok().map(identity) == fs::metadata(path).ok().map(identity)
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 #[cfg(test)]
@@ -203,6 +232,41 @@ mod tests {
         assert!(look(home.path()).iter().all(|seen| !seen.is_running));
         assert_eq!(sweep(home.path()), 1);
         assert_eq!(look(home.path()), []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_its_owner_can_look_into_the_folder() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().expect("a folder");
+        let instance = Instance::open(&unused(home.path()), &card()).expect("a folder");
+        let mode = |path: &Path| path.metadata().expect("metadata").permissions().mode() & 0o777;
+        assert_eq!(mode(instance.dir()), 0o700);
+        for name in [LOCK, CARD] {
+            assert_eq!(mode(&instance.dir().join(name)), 0o600, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_starts_while_others_sweep_keeps_its_folder() {
+        let home = tempfile::tempdir().expect("a folder");
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let ordering = std::sync::atomic::Ordering::Relaxed;
+        let n_swept = std::thread::scope(|scope| {
+            let sweeper = scope.spawn(|| {
+                let mut n_swept = 0;
+                while !is_over.load(ordering) {
+                    n_swept += sweep(home.path());
+                }
+                n_swept
+            });
+            let opened: Vec<_> =
+                (0..300).map(|_| Instance::open(&unused(home.path()), &card()).map(drop)).collect();
+            is_over.store(true, ordering);
+            assert!(opened.iter().all(Result::is_ok), "{:?}", opened.iter().find(|it| it.is_err()));
+            sweeper.join().expect("no panic")
+        });
+        assert_eq!(n_swept, 0, "none was left behind");
     }
 
     #[test]

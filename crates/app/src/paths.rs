@@ -1,7 +1,7 @@
 //! Where a binary keeps its things.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -82,11 +82,29 @@ pub(crate) fn unusable(path: &Path, error: &io::Error) -> Failure {
 /// # Errors
 /// Why the folder cannot be made.
 pub fn create_private(path: &Path) -> io::Result<()> {
+    private_folder().recursive(true).create(path)
+}
+
+/// Creates a folder that is not there yet, with access for this user only.
+pub(crate) fn create_one_private(path: &Path) -> io::Result<()> {
+    private_folder().create(path)
+}
+
+/// Creates a file that is not there yet, with access for this user only.
+pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn private_folder() -> DirBuilder {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix sets a mode"))]
     let mut builder = DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    builder
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
