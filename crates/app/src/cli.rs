@@ -63,7 +63,7 @@ pub struct Serving {
     pub structured_content: bool,
     /// How long a direct call waits before it answers with a handle, in seconds
     #[arg(long, global = true, value_name = "SECONDS", env = "RAINCHECK_WAIT_S")]
-    #[arg(value_parser = seconds)]
+    #[arg(value_parser = seconds, allow_hyphen_values = true)]
     pub wait_s: Option<Duration>,
 }
 
@@ -109,8 +109,11 @@ pub enum ConfigAction {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    let most = config::MAX_WAIT.as_secs_f64();
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=most).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("write seconds from 0 to {most}, such as 10 or 0.5"))
 }
 
 impl Shared {
@@ -285,9 +288,18 @@ mod tests {
 
     #[test]
     fn a_wait_that_is_no_time_is_refused() {
-        for wait in ["-1", "soon", "inf", "NaN"] {
-            let line = format!("raincheck --wait-s={wait}");
-            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{wait}");
+        for wait in ["-3", "-1e-9", "60.5", "900", "1e99", "soon", "inf", "NaN", "-inf"] {
+            for line in [format!("raincheck --wait-s={wait}"), format!("raincheck --wait-s {wait}")]
+            {
+                let error = Cli::try_parse_from(line.split(' ')).expect_err(&line).to_string();
+                for part in [wait, "--wait-s", "seconds from 0 to 60"] {
+                    assert!(error.contains(part), "{part} is not in {error}");
+                }
+            }
+        }
+        for (wait, millis) in [("0", 0), ("0.5", 500), ("60", 60_000)] {
+            let cli = parse(&format!("raincheck serve --wait-s {wait}"));
+            assert_eq!(cli.serving.wait_s, Some(Duration::from_millis(millis)), "{wait}");
         }
     }
 
