@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     if let Some(code) = raincheck::child_main(demo::ROLES) {
         return code;
     }
-    match run(&Cli::parse()) {
+    match run(&cli::parse()) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
     }

@@ -1,10 +1,11 @@
 //! Flags and subcommands that every binary shares.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Command, Subcommand, ValueEnum};
+use clap::{Args, Command, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::config::{self, File, Overrides, Store};
@@ -13,6 +14,19 @@ use crate::terminal;
 
 /// The file of a binary's own folder that keeps its tasks.
 const STORE: &str = "store.db";
+
+/// Reads the command line of a binary. A variable that is empty is as good as absent.
+///
+/// What is wrong with it ends the process with code 2 and is told, as `--help` and `--version` are.
+#[must_use]
+pub fn parse<C: Parser>() -> C {
+    let is_empty = |variable: &OsStr| std::env::var_os(variable).is_some_and(|it| it.is_empty());
+    let command = C::command().mut_args(|flag| match flag.get_env() {
+        Some(variable) if is_empty(variable) => flag.env(None::<&'static str>),
+        Some(_) | None => flag,
+    });
+    C::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
 
 /// Flags that every subcommand takes, before or after its name.
 #[derive(Args, Clone, Debug)]
@@ -60,6 +74,7 @@ pub enum LogFormat {
 pub struct Serving {
     /// Send structuredContent beside the text of an answer
     #[arg(long, global = true, env = "RAINCHECK_STRUCTURED_CONTENT")]
+    #[arg(value_parser = clap::builder::BoolishValueParser::new())]
     pub structured_content: bool,
     /// How long a direct call waits before it answers with a handle, in seconds
     #[arg(long, global = true, value_name = "SECONDS", env = "RAINCHECK_WAIT_S")]
@@ -239,7 +254,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, Parser};
+    use clap::CommandFactory as _;
 
     use super::*;
 

@@ -13,15 +13,20 @@ use serde_json::Value;
 
 /// Runs the binary with a state folder of its own and nobody at standard input.
 fn raincheck(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).stdin(Stdio::null()).output().expect("it runs")
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_raincheck"));
-    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.args(arguments).current_dir(folder);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("RAINCHECK_") {
             command.env_remove(name);
         }
     }
     command.env("RAINCHECK_STATE_DIR", folder.join("state"));
-    command.env("RAINCHECK_RUNTIME_DIR", folder.join("run")).output().expect("it runs")
+    command.env("RAINCHECK_RUNTIME_DIR", folder.join("run"));
+    command
 }
 
 fn folder(config: &str) -> tempfile::TempDir {
@@ -125,4 +130,28 @@ fn completions_are_scripts() {
         assert_eq!(code(&script), Some(0));
         assert!(out(&script).contains("raincheck"), "{shell}");
     }
+}
+
+#[test]
+fn a_variable_that_is_empty_is_as_good_as_absent() {
+    let folder = folder("");
+    let mut command = command(folder.path(), &["status", "--json"]);
+    for name in [
+        "CONFIG",
+        "RUNTIME_DIR",
+        "STORE",
+        "HTTP",
+        "LOG_LEVEL",
+        "LOG_FORMAT",
+        "SCOPE",
+        "STRUCTURED_CONTENT",
+        "WAIT_S",
+    ] {
+        command.env(format!("RAINCHECK_{name}"), "");
+    }
+    let shown = command.stdin(Stdio::null()).output().expect("it runs");
+    assert_eq!(code(&shown), Some(0), "{}", err(&shown));
+    command.env("RAINCHECK_STRUCTURED_CONTENT", "1");
+    let shown = command.output().expect("it runs");
+    assert_eq!(code(&shown), Some(0), "{}", err(&shown));
 }
