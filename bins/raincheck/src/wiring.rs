@@ -35,6 +35,9 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
     for section in &file.idle_sections {
         tracing::info!(section, "a section of the configuration has no effect on this binary");
     }
+    if file.tools.is_empty() {
+        tracing::warn!("{}", without_tools(shared));
+    }
     if std::io::stdin().is_terminal() {
         terminal::complain("waiting for an MCP client on standard input; Ctrl-C ends\n");
     }
@@ -50,6 +53,21 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
     });
     runtime.shutdown_background();
     served
+}
+
+/// Says why a server has no tools of its own, and what to do.
+fn without_tools(shared: &Shared) -> String {
+    match &shared.config {
+        None => {
+            "no configuration file is named, so there are no tools but the task tools; name one: \
+                 --config raincheck.toml (or RAINCHECK_CONFIG)"
+                .to_owned()
+        }
+        Some(path) => format!(
+            "{} has no tools, so there are none but the task tools; add a section [tools.NAME]",
+            path.display()
+        ),
+    }
 }
 
 /// Puts the parts together; nothing runs yet.

@@ -133,6 +133,16 @@ fn completions_are_scripts() {
 }
 
 #[test]
+fn a_server_without_tools_says_so_in_one_line() {
+    let folder = folder("");
+    for arguments in [&["serve"][..], &["serve", "--config", "raincheck.toml"]] {
+        let told = err(&raincheck(folder.path(), arguments));
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains("no tools") && told.contains("raincheck.toml"), "{told}");
+    }
+}
+
+#[test]
 fn a_variable_that_is_empty_is_as_good_as_absent() {
     let folder = folder("");
     let mut command = command(folder.path(), &["status", "--json"]);
