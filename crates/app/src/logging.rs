@@ -21,7 +21,8 @@ pub use queue::{Line, Queue};
 
 /// What is logged when nobody says otherwise: the life of the process, and what is wrong. Every step
 /// of every task is one level further, at `info`.
-pub const DEFAULT_FILTER: &str = "warn,raincheck_app=info,raincheck::wiring=info";
+pub const DEFAULT_FILTER: &str =
+    "warn,rmcp::service=error,raincheck_app=info,raincheck::wiring=info";
 
 /// How long the end of the process waits for the last lines.
 const LAST_LINES: Duration = Duration::from_millis(100);
@@ -51,7 +52,9 @@ pub(crate) fn filter(level: Option<&str>) -> Result<EnvFilter, Failure> {
         Some(word) if !word.contains(['=', ',', '[']) => {
             let word = word.to_ascii_lowercase();
             let others = if matches!(&*word, "error" | "off") { &word } else { "warn" };
-            format!("{others},raincheck={word}")
+            // It warns of every slip of a client, which our own lines tell at `debug`.
+            let protocol = if word == "off" { "" } else { ",rmcp::service=error" };
+            format!("{others}{protocol},raincheck={word}")
         }
         Some(filter) => filter.to_owned(),
     };
@@ -101,8 +104,9 @@ mod tests {
     #[test]
     fn a_word_sets_our_own_level_and_leaves_others_quiet() {
         let shown = |level| filter(Some(level)).map(|filter| filter.to_string());
-        assert_eq!(shown("DEBUG").as_deref(), Ok("raincheck=debug,warn"));
-        assert_eq!(shown("error").as_deref(), Ok("raincheck=error,error"));
+        assert_eq!(shown("DEBUG").as_deref(), Ok("rmcp::service=error,raincheck=debug,warn"));
+        assert_eq!(shown("error").as_deref(), Ok("rmcp::service=error,raincheck=error,error"));
+        assert_eq!(shown("off").as_deref(), Ok("raincheck=off,off"));
         assert_eq!(shown("info,rmcp=trace").as_deref(), Ok("rmcp=trace,info"));
     }
 

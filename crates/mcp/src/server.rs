@@ -181,6 +181,7 @@ impl ServerHandler for Facade {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let name = text::escape(text::clip(&request.method, 100)).into_owned();
+        tracing::debug!(method = name, "a client asked for a method that there is not");
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
             format!("no method is named `{name}`"),
@@ -193,6 +194,7 @@ impl ServerHandler for Facade {
 /// [CALL-5].
 fn unknown_tool(name: &str) -> ErrorData {
     let name = text::escape(text::clip(name, 100)).into_owned();
+    tracing::debug!(tool = name, "a client called a tool that there is not");
     let error = Error::new(Kind::UnknownTool, format!("no tool is named `{name}`"));
     ErrorData::invalid_params(error.message.to_string(), serde_json::to_value(&error).ok())
 }

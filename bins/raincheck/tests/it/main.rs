@@ -6,6 +6,7 @@
 mod parent;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -14,6 +15,19 @@ use serde_json::Value;
 /// Runs the binary with a state folder of its own and nobody at standard input.
 fn raincheck(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).stdin(Stdio::null()).output().expect("it runs")
+}
+
+/// Serves a client that writes these lines and ends.
+fn served(folder: &Path, arguments: &[&str], lines: &[&str]) -> Output {
+    let mut command = command(folder, arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = command.spawn().expect("it runs");
+    let mut input = server.stdin.take().expect("a pipe");
+    for line in lines {
+        writeln!(input, "{line}").expect("written");
+    }
+    drop(input);
+    server.wait_with_output().expect("it ends")
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
@@ -140,6 +154,32 @@ fn a_server_without_tools_says_so_in_one_line() {
         assert_eq!(told.lines().count(), 1, "{told}");
         assert!(told.contains("no tools") && told.contains("raincheck.toml"), "{told}");
     }
+}
+
+#[test]
+fn a_slip_of_a_client_is_no_warning_but_can_be_seen() {
+    let folder = folder("[tools.a]\ncommand = [\"a\"]\n");
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"case","version":"0"}}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"typo"}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"no/such"}"#,
+    ];
+    let arguments = ["serve", "--config", "raincheck.toml"];
+    let quiet = served(folder.path(), &arguments, &lines);
+    assert_eq!((code(&quiet), err(&quiet).as_str()), (Some(0), ""));
+    assert_eq!(out(&quiet).lines().count(), 3);
+    let told = served(
+        folder.path(),
+        &["serve", "--config", "raincheck.toml", "--log-level", "debug"],
+        &lines,
+    );
+    for part in ["typo", "no/such"] {
+        assert!(
+            err(&told).lines().any(|line| line.contains("DEBUG") && line.contains(part)),
+            "{part}"
+        );
+    }
+    assert!(!err(&told).contains("WARN"), "{}", err(&told));
 }
 
 #[test]
