@@ -180,3 +180,15 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
     let next = format!("run: {BINARY} doctor");
     Failure::failed(format!("the server cannot {what}: {error}"), next)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    // [HOST-3]
+    #[test]
+    fn the_last_calls_and_the_end_of_the_server_fit_into_two_seconds() {
+        let most = raincheck::mcp::stdio::DRAIN + raincheck_app::lifecycle::END_BUDGET;
+        assert!(most < Duration::from_secs(2), "{most:?}");
+    }
+}

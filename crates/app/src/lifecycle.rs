@@ -9,7 +9,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// How long a server may take to end once it was told to; then the process ends anyway.
-pub const END_BUDGET: Duration = Duration::from_millis(1800);
+///
+/// At the end of standard input the last calls are answered before that.
+pub const END_BUDGET: Duration = Duration::from_millis(1300);
 
 /// Makes panics log lines: one attempt may be lost, the server goes on.
 pub fn log_panics() {

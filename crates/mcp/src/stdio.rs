@@ -28,7 +28,7 @@ pub use self::guard::{Stdout, take_stdout};
 pub use self::streams::Streams;
 
 /// How long calls that are still open may take to end once the connection is over.
-const DRAIN: Duration = Duration::from_millis(600);
+pub const DRAIN: Duration = Duration::from_millis(600);
 
 /// How long the last answers may take to be written.
 const FLUSH: Duration = Duration::from_millis(200);
