@@ -10,6 +10,9 @@ use raincheck_core::text;
 
 use crate::strict;
 
+/// How many unknown arguments one answer names.
+const MAX_UNKNOWN: usize = 10;
+
 /// The members of an argument object.
 #[derive(Debug)]
 pub(crate) struct Fields {
@@ -34,14 +37,22 @@ impl Fields {
         };
         let members: BTreeMap<String, Value> =
             members.into_iter().filter(|(_, value)| !value.is_null()).collect();
-        match members.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => {
-                let name = text::escape(text::clip(name, 80)).into_owned();
-                let rule = format!("is unknown; known are {}", list(known));
-                Err(wrong(&format!("{within}{name}"), &rule))
-            }
-            None => Ok(Self { within, members }),
+        let unknown: Vec<String> = members
+            .keys()
+            .filter(|name| !known.contains(&name.as_str()))
+            .map(|name| format!("`{within}{}`", text::escape(text::clip(name, 80))))
+            .collect();
+        if unknown.is_empty() {
+            return Ok(Self { within, members });
         }
+        let shown = unknown.get(..MAX_UNKNOWN).unwrap_or(&unknown).join(", ");
+        let be = match unknown.len() {
+            1 => "is".to_owned(),
+            n if n <= MAX_UNKNOWN => "are".to_owned(),
+            n => format!("and {} more are", n - MAX_UNKNOWN),
+        };
+        let message = format!("{shown} {be} unknown; known are {}", list(known));
+        Err(Error::new(Kind::InvalidParams, message))
     }
 
     /// Takes an argument that must be there.
@@ -165,6 +176,14 @@ mod tests {
     fn an_argument_is_refused_by_its_name() {
         let unknown = fields(r#"{"a":"x","surprise":1}"#).expect_err("unknown");
         assert_eq!(&*unknown.message, "`surprise` is unknown; known are `a`, `b`, `n`");
+        let several = fields(r#"{"zig":1,"a":"x","ox":{},"none":null}"#).expect_err("unknown");
+        assert_eq!(&*several.message, "`ox`, `zig` are unknown; known are `a`, `b`, `n`");
+        let many: Vec<String> = (10..99).map(|n| format!("\"x{n}\":{n}")).collect();
+        let many = fields(&format!("{{{}}}", many.join(","))).expect_err("unknown").message;
+        assert!(
+            many.contains("`x10`, `x11`") && many.contains("and 79 more are unknown"),
+            "{many}"
+        );
         let mut known = fields(r#"{"a":7,"n":1.5}"#).expect("known");
         let typed = known.required::<String>("a").expect_err("typed");
         assert_eq!(&*typed.message, "`a` must be a string");
