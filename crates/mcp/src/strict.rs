@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
+use raincheck_core::text;
 
 /// Reads a value to look at it; the text itself is what is passed on.
 ///
@@ -86,6 +87,7 @@ impl<'de> Visitor<'de> for Seed {
         let mut members = Map::new();
         while let Some(name) = access.next_key::<String>()? {
             if members.contains_key(&name) {
+                let name = text::escape(text::clip(&name, 80));
                 return Err(A::Error::custom(format!("member `{name}` is doubled")));
             }
             members.insert(name, access.next_value_seed(Self)?);
@@ -107,6 +109,9 @@ mod tests {
     fn what_two_readers_would_read_differently_is_refused() {
         let doubled = check(r#"{"a":{"b":1,"b":2}}"#).expect_err("doubled");
         assert!(doubled.contains("invalid_request") && doubled.contains("`b` is doubled"));
+        let name = format!("\\u001b[2J{}", "x".repeat(100_000));
+        let long = check(&format!("{{\"{name}\":1,\"{name}\":2}}")).expect_err("doubled");
+        assert!(long.len() < 500 && !long.contains('\u{1b}'), "{} bytes", long.len());
         assert!(check(r#"{"a":"\ud800"}"#).is_err(), "half a character");
         assert!(check(&format!("{}1{}", "[".repeat(128), "]".repeat(128))).is_err(), "too deep");
     }

@@ -25,6 +25,7 @@ pub use self::record::{Listing, Record};
 
 use crate::answer::Answer;
 use crate::arguments::Fields;
+use crate::budget::SURFACE_CAP;
 use crate::call::Caller;
 use crate::server::Facade;
 
@@ -132,7 +133,7 @@ fn task_id(fields: &mut Fields) -> Result<TaskId, Error> {
 /// Takes `wait_s` and returns what is left of it within the caller's budget [CALL-2].
 fn wait(fields: &mut Fields, caller: &Caller) -> Result<Duration, Error> {
     let wish = fields.optional::<f64>("wait_s")?.unwrap_or(0.0);
-    let wish = Duration::try_from_secs_f64(wish)
+    let wish = Duration::try_from_secs_f64(wish.min(SURFACE_CAP.as_secs_f64()))
         .map_err(|_| fields.wrong("wait_s", "must be a number of seconds, 0 or more"))?;
     Ok(caller.budget.left(wish, Instant::now()))
 }

@@ -124,3 +124,20 @@ async fn the_caller_s_run_limit_is_kept() {
         (&json!("run_timeout"), &json!("unknown"))
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_of_any_length_is_a_wait_and_what_is_none_is_refused() {
+    // [CALL-2]
+    let mut session = Session::open().await;
+    let id = session.submit("nap", r#"{"s":1}"#).await;
+    for wait in ["1e300", "61", "9e18"] {
+        let arguments = format!(r#"{{"task_id":"{id}","wait_s":{wait}}}"#);
+        let answer = session.good("get_task_result", &arguments).await;
+        assert_eq!(answer["state"], "succeeded", "{wait}");
+    }
+    for wait in ["-1", "\"5\"", "true", "[1]"] {
+        let arguments = format!(r#"{{"task_id":"{id}","wait_s":{wait}}}"#);
+        let error = session.refused("get_task_result", &arguments).await;
+        assert!(error["message"].as_str().is_some_and(|it| it.starts_with("`wait_s` must be")));
+    }
+}
