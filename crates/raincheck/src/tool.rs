@@ -26,7 +26,16 @@ type Run = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 #[derive(Clone)]
 pub struct Tool {
     spec: ToolSpec,
-    run: Arc<dyn Fn(Attempt, TaskContext) -> Run + Send + Sync>,
+    run: Arc<dyn Fn(Attempt, TaskContext, Telling) -> Run + Send + Sync>,
+}
+
+/// How much is told of inputs that do not fit.
+#[derive(Clone, Copy, Debug)]
+enum Telling {
+    /// What is wrong with which value.
+    Values,
+    /// Where something is wrong: a value may be sensitive.
+    Places,
 }
 
 impl Tool {
@@ -42,10 +51,18 @@ impl Tool {
         R: Future<Output = Result<O, Fault>> + Send + 'static,
     {
         let any = Json::parse(r#"{"type":"object"}"#).unwrap_or_else(|_| Json::empty_object());
-        let run = move |attempt: Attempt, context: TaskContext| -> Run {
+        let run = move |attempt: Attempt, context: TaskContext, telling: Telling| -> Run {
             let inputs = match attempt.inputs.read::<I>() {
                 Ok(inputs) => inputs,
-                Err(error) => return Box::pin(std::future::ready(unreadable(&error))),
+                Err(error) => {
+                    let what = match telling {
+                        Telling::Values => error.to_string(),
+                        Telling::Places => {
+                            format!("see line {} column {}", error.line(), error.column())
+                        }
+                    };
+                    return Box::pin(std::future::ready(unreadable(&what)));
+                }
             };
             let work = function(inputs, context.clone());
             Box::pin(async move {
@@ -116,7 +133,8 @@ impl Tool {
     /// Adds the tool to a set of functions.
     pub(crate) fn add_to(self, functions: Functions) -> Functions {
         let Self { spec, run } = self;
-        functions.with(spec, move |attempt, context| run(attempt, context))
+        let telling = if spec.sensitive.is_empty() { Telling::Values } else { Telling::Places };
+        functions.with(spec, move |attempt, context| run(attempt, context, telling))
     }
 }
 
@@ -131,8 +149,8 @@ fn outcome<O: Serialize>(result: Result<O, Fault>) -> Outcome {
     }
 }
 
-fn unreadable(error: &dyn fmt::Display) -> Outcome {
-    let error = Error::new(Kind::InvalidParams, format!("the inputs do not fit: {error}"));
+fn unreadable(what: &str) -> Outcome {
+    let error = Error::new(Kind::InvalidParams, format!("the inputs do not fit: {what}"));
     Outcome::Failed(error.with_guarantee(Guarantee::NotExecuted))
 }
 

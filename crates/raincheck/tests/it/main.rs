@@ -165,3 +165,23 @@ async fn what_was_made_before_the_start_is_dropped_after_the_end() {
     .await;
     assert!(is_dropped.load(Ordering::SeqCst));
 }
+
+// [SEC-11]
+#[tokio::test]
+async fn an_input_of_the_wrong_type_is_told_without_a_sensitive_value() {
+    let plain = Tool::new("plain", "Adds", add);
+    let secret = Tool::new("secret", "Adds", add).with(|spec| {
+        spec.sensitive = ["/a".to_owned()].as_slice().into();
+    });
+    let server = Raincheck::builder().tool(plain).tool(secret);
+    with_client(server, async |client| {
+        let wrong = json!({"a": "s3cr3t", "b": 1});
+        let (told, _) = call(client, "plain", wrong.clone()).await;
+        assert!(told.to_string().contains("expected u64"), "{told}");
+        let (told, is_error) = call(client, "secret", wrong).await;
+        assert!(is_error && !told.to_string().contains("s3cr3t"), "{told}");
+        assert_eq!(told["error"]["code"], "invalid_params");
+        assert!(told.to_string().contains("line 1 column"), "{told}");
+    })
+    .await;
+}
