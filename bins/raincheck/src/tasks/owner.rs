@@ -3,15 +3,13 @@
 use raincheck::core::text::escape_lines;
 use raincheck_app::Failure;
 use raincheck_loopback::client::Connection;
+use raincheck_loopback::control;
 use raincheck_loopback::endpoint::{self, Endpoint, Kind};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::place::Place;
-
-/// The route that takes calls.
-const PATH: &str = "/control/call";
 
 /// An open connection to the server that owns the store.
 pub(super) struct Owner {
@@ -24,7 +22,8 @@ impl Owner {
     /// Connects to the server that owns a store; `None` when none can be reached.
     pub(super) async fn reach(place: &Place) -> Option<Self> {
         let pid = place.reader.last_owner()?;
-        for endpoint in endpoints(place).into_iter().filter(|one| one.pid == pid) {
+        let is_owner = |one: &Endpoint| one.pid == pid && one.kind == Kind::Http;
+        for endpoint in endpoint::all(&place.endpoints).into_iter().filter(is_owner) {
             match Connection::open(&endpoint).await {
                 Ok(connection) => {
                     let scope = place.scope.as_str().to_owned();
@@ -43,10 +42,11 @@ impl Owner {
         arguments: Value,
     ) -> Result<T, Failure> {
         let call = json!({"scope": self.scope, "tool": tool, "arguments": arguments});
-        let answer = self.connection.post(PATH, call.to_string()).await.map_err(|error| {
-            let message = format!("the server, process {}, went away: {error}", self.pid);
-            Failure::failed(message, "repeat the command")
-        })?;
+        let answer =
+            self.connection.post(control::PATH, call.to_string()).await.map_err(|error| {
+                let message = format!("the server, process {}, went away: {error}", self.pid);
+                Failure::failed(message, "repeat the command")
+            })?;
         if answer.status != 200 {
             return Err(refused(answer.status, &answer.body));
         }
@@ -79,13 +79,4 @@ fn refused(status: u16, body: &[u8]) -> Failure {
     let next = hint.unwrap_or_else(|| "run: raincheck doctor".to_owned());
     let message = format!("the server refused the call: {}", escape_lines(&message));
     Failure::failed(message, escape_lines(&next))
-}
-
-/// Reads the endpoint files of this user's servers; what cannot be read is nobody's.
-fn endpoints(place: &Place) -> Vec<Endpoint> {
-    let folders = std::fs::read_dir(&place.endpoints).into_iter().flatten().flatten();
-    folders
-        .filter_map(|folder| endpoint::read(&folder.path().join("endpoint.json")).ok().flatten())
-        .filter(|endpoint| endpoint.kind == Kind::Http)
-        .collect()
 }

@@ -53,7 +53,7 @@ impl Place {
                 "name the state folder or the file of the server: --state-dir DIR, or --store PATH",
             )
         })?;
-        let endpoints = paths.runtime.join("http");
+        let endpoints = paths.endpoints();
         let scope = Scope::new(shared.scope.as_str());
         Ok(Self { path, reader, scope, endpoints, lanes: file.lanes, now })
     }
