@@ -62,8 +62,8 @@ pub(super) struct Late<'a> {
 }
 
 /// A file that the task left [ART-1].
-#[derive(Serialize)]
-struct Artifact<'a> {
+#[derive(Debug, Serialize)]
+pub(super) struct Artifact<'a> {
     artifact_id: &'a ArtifactId,
     name: &'a str,
     kind: &'a str,
@@ -168,7 +168,7 @@ pub(super) fn shown_attempt(attempt: &Attempt) -> Attempt {
     Attempt { error: attempt.error.as_ref().map(shown), ..attempt.clone() }
 }
 
-fn shown_artifact<'a>(
+pub(super) fn shown_artifact<'a>(
     artifact: &'a task::Artifact,
     download_url: Option<String>,
     row: &Row,

@@ -44,11 +44,8 @@ pub(super) fn answer(view: &View, now: Timestamp) -> Answer {
         return Answer::json(&Tombstone::of(&view.row));
     }
     Answer::json(&Status {
-        progress: view.progress.as_ref().map(shown_progress),
-        partial_result: view.partial.as_ref(),
-        position: view.position,
         poll_after_ms: Some(poll_after_ms(&view.row, now)),
-        ..Status::of(&view.row)
+        ..Status::of_view(view)
     })
 }
 
@@ -112,6 +109,16 @@ impl<'a> Status<'a> {
             waiting_reason: row.waiting.map(WaitReason::as_str),
             position: None,
             poll_after_ms: None,
+        }
+    }
+
+    /// Shows what the row and the engine tell.
+    pub(super) fn of_view(view: &'a View) -> Self {
+        Self {
+            progress: view.progress.as_ref().map(shown_progress),
+            partial_result: view.partial.as_ref(),
+            position: view.position,
+            ..Self::of(&view.row)
         }
     }
 }
