@@ -264,10 +264,11 @@ def main():
         config = Path(home, "raincheck.toml")
         config.write_text(CONFIG)
         bare = args.bench_target / "release/bare-rmcp"
+        serve = [args.raincheck, "serve", "--config", config]
         servers = {
             "bare": [bare, "pipes"],
             "embedded": [args.bench_target / "release/embedded-echo"],
-            "raincheck": [args.raincheck, "serve", "--config", config, "--store", "memory"],
+            "raincheck": [*serve, "--store", "memory"],
         }
         missing = [str(argv[0]) for argv in servers.values() if not argv[0].exists()]
         if missing:
@@ -276,7 +277,7 @@ def main():
         start_up(servers, home, 20 // share)
         calls(servers, home, 5, 5000 // share)
         results(servers, home, 500 // share)
-        idle(servers["raincheck"], home, 9)
+        idle(serve, home, 9)
         crowd(servers["raincheck"], home, 10_000 // share, 100_000 // share)
 
 
