@@ -1,10 +1,11 @@
-//! `raincheck demo`: a real server, a real MCP client, three real programs.
+//! `raincheck demo`: a real server that is killed once, a real MCP client, three real programs.
 //!
 //! Everything that is printed was answered by the server, and is checked before it is printed: the
 //! demo ends with 0 only if all of it happened.
 
 mod acts;
 mod programs;
+mod server;
 mod session;
 mod transcript;
 
@@ -58,6 +59,10 @@ async fn show() -> Result<(), Unmet> {
     let mut session = Session::open(folder.path(), transcript).await?;
     let acted = acts::all(&mut session).await;
     let ended = session.close().await;
-    folder.close()?;
-    acted.and(ended)
+    let removed = folder.close().map_err(Unmet::from);
+    acted?;
+    let took = ended?;
+    removed?;
+    transcript.heading("The client goes, and the server with it")?;
+    transcript.answer(took, "the server ended and left nothing behind")
 }

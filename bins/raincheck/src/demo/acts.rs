@@ -1,5 +1,7 @@
 //! What the demo shows.
 
+mod recovery;
+
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -14,6 +16,7 @@ const N_FRAMES: u64 = 8;
 pub(super) async fn all(session: &mut Session) -> Result<(), Unmet> {
     long_call(session).await?;
     failure(session).await?;
+    recovery::show(session).await?;
     cancel(session).await
 }
 
@@ -33,7 +36,7 @@ async fn long_call(session: &Session) -> Result<(), Unmet> {
     let frames = result.data.pointer("/result/frames").and_then(Value::as_u64);
     expect(frames == Some(N_FRAMES), || format!("another result came: {}", result.data))?;
     show.answer(result.took, &format!("succeeded {}", field(&result, "/result")))?;
-    artifact(session, &result)?;
+    artifact(session, &result, N_FRAMES)?;
 
     let logs = session.call("tail_task_logs", json!({ "task_id": task, "limit": 3 })).await?;
     let first = logs.text("/lines/0/message")?;
@@ -43,8 +46,8 @@ async fn long_call(session: &Session) -> Result<(), Unmet> {
 }
 
 /// Checks that the artifact is the picture, byte for byte.
-fn artifact(session: &Session, result: &Answer) -> Result<(), Unmet> {
-    let want = picture(N_FRAMES);
+fn artifact(session: &Session, result: &Answer, n_frames: u64) -> Result<(), Unmet> {
+    let want = picture(n_frames);
     let sha256: String =
         Sha256::digest(want.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let size = result.data.pointer("/artifacts/0/size_bytes").and_then(Value::as_u64);
@@ -72,7 +75,7 @@ async fn failure(session: &Session) -> Result<(), Unmet> {
 
 async fn cancel(session: &Session) -> Result<(), Unmet> {
     let show = session.transcript;
-    show.heading("3. A run without end is cancelled")?;
+    show.heading("4. A run without end is cancelled")?;
     let call = session.call("watch", json!({})).await?;
     let task = ticket(session, &call)?;
     let reason = json!({ "task_id": task, "reason": "seen enough" });

@@ -26,6 +26,9 @@ pub(super) const FAIL: Role = Role { name: "demo-fail", run: || ended(fail()) };
 /// Never ends by itself.
 pub(super) const ENDLESS: Role = Role { name: "demo-endless", run: || ended(run(endless())) };
 
+/// The file, in the folder it is started in, where `render` notes each of its starts.
+pub(super) const STARTS: &str = "starts.log";
+
 /// How long one frame takes.
 const FRAME: Duration = Duration::from_millis(150);
 
@@ -56,6 +59,7 @@ fn ended(result: io::Result<ExitCode>) -> ExitCode {
 async fn render() -> io::Result<ExitCode> {
     let n_frames = inputs()?.get("frames").and_then(Value::as_u64).unwrap_or(1);
     let mut control = control()?;
+    note_start()?;
     for n in 1..=n_frames {
         tokio::time::sleep(FRAME).await;
         writeln!(io::stdout(), "frame {n} of {n_frames} rendered")?;
@@ -87,6 +91,13 @@ async fn endless() -> io::Result<ExitCode> {
         tokio::time::sleep(FRAME).await;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds a line with the task and the attempt to the list of starts.
+fn note_start() -> io::Result<()> {
+    let (task, attempt) = (named("RAINCHECK_TASK_ID")?, named("RAINCHECK_ATTEMPT")?);
+    let mut starts = OpenOptions::new().create(true).append(true).open(STARTS)?;
+    writeln!(starts, "{} {}", task.display(), attempt.display())
 }
 
 fn inputs() -> io::Result<Value> {

@@ -1,26 +1,34 @@
 //! A server of its own for the demo, and calls to it.
 
-use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{env, mem};
 
 use raincheck::Role;
-use raincheck::mcp::client::Client;
 use raincheck_app::config::CANONICAL_TOOLS;
 use raincheck_app::instance;
 use serde_json::{Value, json};
-use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::programs::{ENDLESS, FAIL, RENDER};
+use super::programs::{ENDLESS, FAIL, RENDER, STARTS};
+use super::server::Server;
 use super::transcript::Transcript;
 use super::{Unmet, expect};
 
 /// A running server with the demo's programs as its tools.
 pub(super) struct Session {
-    client: Client,
-    home: PathBuf,
+    server: Server,
+    places: Places,
     pub(super) transcript: Transcript,
+}
+
+/// Where the demo has what it keeps while it runs.
+struct Places {
+    folder: PathBuf,
+    config: PathBuf,
+    state: PathBuf,
+    run: PathBuf,
 }
 
 /// One answer of the server.
@@ -46,38 +54,42 @@ impl Answer {
 impl Session {
     /// Starts a server with its configuration and state in `folder`.
     pub(super) async fn open(folder: &Path, transcript: Transcript) -> Result<Self, Unmet> {
-        let binary = env::current_exe()?;
-        let config = folder.join("raincheck.toml");
-        std::fs::write(&config, configuration(&binary))?;
-        let state = folder.join("state");
-        let mut command = Command::new(&binary);
-        for (name, _) in env::vars_os() {
-            let is_ours = name.to_str().is_some_and(|name| name.starts_with("RAINCHECK_"));
-            if is_ours && name != "RAINCHECK_LOG_LEVEL" {
-                command.env_remove(name);
-            }
-        }
-        if env::var_os("RAINCHECK_LOG_LEVEL").is_none() {
-            command.env("RAINCHECK_LOG_LEVEL", "error");
-        }
-        command.arg("serve").arg("--config").arg(&config);
-        command
-            .args(["--store", "memory"])
-            .arg("--state-dir")
-            .arg(&state)
-            .arg("--runtime-dir")
-            .arg(folder.join("run"));
+        let places = Places::below(folder);
+        fs::write(&places.config, configuration(&env::current_exe()?))?;
         let start = Instant::now();
-        let client = Client::spawn(command, "raincheck-demo").await?;
+        let server = places.serve().await?;
         let took = start.elapsed();
-        let tools = client.tools().await?;
+        let tools = server.client.tools().await?;
         transcript.heading("A real server, started over stdio by a real MCP client")?;
         transcript.answer(took, &format!("ready, {} tools", tools.len()))?;
         let (canonical, programs): (Vec<&str>, Vec<&str>) =
             tools.iter().map(String::as_str).partition(|name| CANONICAL_TOOLS.contains(name));
         transcript.detail(&format!("programs: {}", programs.join(", ")))?;
         transcript.detail(&format!("for tasks: {}", canonical.join(", ")))?;
-        Ok(Self { client, home: state.join("raincheck"), transcript })
+        Ok(Self { server, places, transcript })
+    }
+
+    /// Kills the server in the middle of its work, and starts another on the same folders.
+    pub(super) async fn replace_server(&mut self) -> Result<(), Unmet> {
+        let Some(pid) = self.server.pid() else {
+            return Err(Unmet("the server ended by itself".into()));
+        };
+        self.transcript.act(&format!("kill -9 {pid}"))?;
+        let start = Instant::now();
+        let status = self.server.kill().await?;
+        self.transcript.answer(start.elapsed(), &format!("the server is gone, {status}"))?;
+        self.transcript.act("a new server on the same folders")?;
+        let start = Instant::now();
+        let server = self.places.serve().await?;
+        let took = start.elapsed();
+        let pid = server.pid().unwrap_or_default();
+        mem::replace(&mut self.server, server).client.close().await;
+        self.transcript.answer(took, &format!("ready, process {pid}"))
+    }
+
+    /// Returns what the program `render` noted at each of its starts.
+    pub(super) fn starts(&self) -> Result<String, Unmet> {
+        Ok(fs::read_to_string(self.places.folder.join(STARTS))?)
     }
 
     /// Calls a tool and shows the call; the caller shows what matters of the answer.
@@ -85,22 +97,36 @@ impl Session {
         self.transcript.call(tool, &arguments.to_string())?;
         let arguments = arguments.as_object().cloned().unwrap_or_default();
         let start = Instant::now();
-        let reply = self.client.call(tool, arguments).await?;
+        let reply = self.server.client.call(tool, arguments).await?;
         let took = start.elapsed();
         let data = serde_json::from_str(&reply.text)?;
         Ok(Answer { data, is_error: reply.is_error, took })
     }
 
-    /// Ends the server and looks at what it left.
-    pub(super) async fn close(self) -> Result<(), Unmet> {
-        let Self { client, home, transcript } = self;
+    /// Ends the server, looks at what it left, and returns how long its end took.
+    pub(super) async fn close(self) -> Result<Duration, Unmet> {
+        let Self { server, places, .. } = self;
         let start = Instant::now();
-        client.close().await;
+        server.close().await?;
         let took = start.elapsed();
-        let left = instance::look(&home);
+        let left = instance::look(&places.state.join("raincheck"));
         expect(left.is_empty(), || format!("the server left {left:?}"))?;
-        transcript.heading("The client goes, and the server with it")?;
-        transcript.answer(took, "the server ended and left nothing behind")
+        Ok(took)
+    }
+}
+
+impl Places {
+    fn below(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            config: folder.join("raincheck.toml"),
+            state: folder.join("state"),
+            run: folder.join("run"),
+        }
+    }
+
+    async fn serve(&self) -> Result<Server, Unmet> {
+        Server::start(&self.config, &self.state, &self.run).await
     }
 }
 
@@ -116,7 +142,7 @@ fn configuration(binary: &Path) -> String {
     [
         tool("render", "Renders a picture", &RENDER, &format!("wait_s = 0.4\n{schema}")),
         tool("bake", "Bakes a scene", &FAIL, "wait_s = 10"),
-        tool("watch", "Watches for ever", &ENDLESS, "wait_s = 0.4"),
+        tool("watch", "Watches for ever", &ENDLESS, "wait_s = 0.4\non_exit = \"stop\""),
     ]
     .concat()
 }

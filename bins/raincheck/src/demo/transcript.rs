@@ -31,6 +31,11 @@ impl Transcript {
         line(&format!("  → {tool} {arguments}"))
     }
 
+    /// Shows something that is done to the server, not asked of it.
+    pub(super) fn act(self, text: &str) -> Result<(), Unmet> {
+        line(&format!("  → {}", self.palette.paint(Style::Bold, text)))
+    }
+
     /// Shows what was answered, and after what time.
     pub(super) fn answer(self, took: Duration, text: &str) -> Result<(), Unmet> {
         let ms = format!("{:>6.1} ms", took.as_secs_f64() * 1000.0);

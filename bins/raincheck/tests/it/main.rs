@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
 
+mod demo;
 #[cfg(target_os = "linux")]
 mod parent;
 
@@ -59,28 +60,6 @@ fn out(output: &Output) -> String {
 
 fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-#[test]
-fn the_demo_shows_progress_a_failure_and_a_cancel_and_leaves_nothing() {
-    let folder = folder("");
-    fs::create_dir(folder.path().join("tmp")).expect("created");
-    let demo = Command::new(env!("CARGO_BIN_EXE_raincheck"))
-        .arg("demo")
-        .env("TMPDIR", folder.path().join("tmp"))
-        .env("RAINCHECK_STORE", "nowhere.db")
-        .env("RAINCHECK_STATE_DIR", folder.path().join("elsewhere"))
-        .output()
-        .expect("it runs");
-    let shown = out(&demo);
-    assert_eq!(code(&demo), Some(0), "{shown}{}", err(&demo));
-    for part in ["ticket tsk_", "artifact picture.svg", "no such texture", "cancelled"] {
-        assert!(shown.contains(part), "{part} is not in {shown}");
-    }
-    assert!(!shown.contains('\u{1b}'), "a pipe gets no colours");
-    let left = fs::read_dir(folder.path().join("tmp")).expect("a folder").count();
-    assert_eq!(left, 0, "the demo cleans up");
-    assert!(!folder.path().join("elsewhere").exists(), "the demo has a state of its own");
 }
 
 // [DUR-7]
