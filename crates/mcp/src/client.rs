@@ -1,19 +1,12 @@
-//! A small MCP client over a child process or two streams, for demonstrations and checks.
-
-use std::io;
+//! A small MCP client over two streams, for demonstrations and checks.
 
 use rmcp::model::{CallToolRequestParams, ClientConfig, Implementation, JsonObject};
 use rmcp::service::{RoleClient, RunningService, ServiceError};
-use rmcp::transport::TokioChildProcess;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::process::Command;
 
 /// A failure of the client or of the server it talks to.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program could not be started.
-    #[error("failed to start the server: {0}")]
-    Spawn(#[source] io::Error),
     /// The session could not be opened.
     #[error("failed to open the session: {0}")]
     Handshake(String),
@@ -43,17 +36,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a program and opens a session on its standard streams, under the client's own name.
-    ///
-    /// # Errors
-    /// When the program does not start or does not speak MCP.
-    pub async fn spawn(command: Command, name: &str) -> Result<Self, Error> {
-        let child = TokioChildProcess::new(command).map_err(Error::Spawn)?;
-        let session = rmcp::serve_client(introduction(name), child).await;
-        Ok(Self { session: session.map_err(|error| Error::Handshake(error.to_string()))? })
-    }
-
-    /// Opens a session on two streams.
+    /// Opens a session on two streams, such as those of a child process, under the client's own name.
     ///
     /// # Errors
     /// When the other end does not speak MCP.
@@ -94,7 +77,7 @@ impl Client {
         Ok(Reply { text, is_error: result.is_error.unwrap_or(false) })
     }
 
-    /// Closes the session and waits for the program to end.
+    /// Ends the session and closes what was written to.
     pub async fn close(self) {
         if let Err(error) = self.session.cancel().await {
             tracing::debug!(%error, "the session broke at its end");
