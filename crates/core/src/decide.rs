@@ -175,6 +175,11 @@ fn ending(row: &Row, change: &Change) -> Option<Outcome> {
 /// The outcome of a deadline that passed.
 fn due(row: &Row, deadline: Deadline) -> Option<Outcome> {
     let error = match deadline {
+        // A browser that is not there accepts as little as one that does not answer [TIME-4].
+        Deadline::Ready if row.waiting == Some(WaitReason::WaitingForBrowser) => {
+            let limit = span(row.task.limits.ready);
+            Error::new(Kind::AcceptTimeout, format!("no browser was connected within {limit}"))
+        }
         Deadline::Ready => {
             let why = row.waiting.map_or("not ready", WaitReason::as_str);
             Error::new(Kind::PeerNotReady, format!("the peer was not ready in time ({why})"))

@@ -23,6 +23,8 @@ pub mod progress;
 
 pub mod deadline;
 
+pub mod reply;
+
 pub mod retry;
 
 pub mod cancel;

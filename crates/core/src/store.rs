@@ -32,12 +32,21 @@ pub struct Error {
     pub message: Arc<str>,
     /// What to do about it, where the error table does not say.
     pub hint: Option<Arc<str>>,
+    /// The process that owns the store instead [DUR-4].
+    pub owner: Option<u32>,
 }
 
 impl Error {
     /// Makes a failure from words.
     pub fn new(message: impl Into<Arc<str>>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { message: message.into(), hint: None, owner: None }
+    }
+
+    /// Says which process owns the store.
+    #[must_use]
+    pub const fn with_owner(mut self, pid: Option<u32>) -> Self {
+        self.owner = pid;
+        self
     }
 
     /// Says what to do about it.
@@ -50,8 +59,13 @@ impl Error {
 
 impl From<Error> for crate::error::Error {
     fn from(error: Error) -> Self {
+        #[derive(serde::Serialize)]
+        struct Owner {
+            owner_pid: u32,
+        }
         let told = Self::new(crate::error::Kind::StorageUnavailable, error.message);
-        Self { hint: error.hint, ..told }
+        let details = error.owner.and_then(|owner_pid| Json::of(&Owner { owner_pid }).ok());
+        Self { hint: error.hint, details, ..told }
     }
 }
 

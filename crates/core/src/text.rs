@@ -30,6 +30,28 @@ pub fn escape_bytes(bytes: &[u8]) -> String {
     safe
 }
 
+/// Escapes what a reader would act on in a JSON text, in JSON's own way: the value stays the same.
+/// White space between values is kept.
+#[must_use]
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    let acts = |c: char| acts(c) && !matches!(c, '\t' | '\n' | '\r');
+    if !json.chars().any(acts) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if acts(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                safe.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
 fn escape_but(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(|c| acts(c) && !keep(c)) {
         return Cow::Borrowed(text);
@@ -91,6 +113,16 @@ mod tests {
             "two\\x0alines \\u{202e}.txt"
         );
         assert_eq!(escape_bytes(b"\xff\xc3\xa9"), "\\xffé");
+    }
+
+    #[test]
+    fn marks_in_json_become_its_own_escapes_and_the_value_stays() {
+        let json = "{\"a\": \"x\u{202e}y\u{e0041}\u{7f}\",\n\"b\": 1.0}";
+        let safe = escape_json(json);
+        assert_eq!(safe, "{\"a\": \"x\\u202ey\\udb40\\udc41\\u007f\",\n\"b\": 1.0}");
+        let (one, two): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(json).expect("JSON"), serde_json::from_str(&safe).expect("JSON"));
+        assert_eq!(one, two);
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod options;
 
 mod secret;
 
-mod port;
+pub mod port;
 
 pub mod endpoint;
 
@@ -36,6 +36,8 @@ pub mod artifacts;
 pub mod control;
 
 mod folder;
+
+pub mod private;
 
 pub mod client;
 

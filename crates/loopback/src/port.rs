@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::folder::Folder;
 
-/// Reads the port that was kept; `None` when there is none, or something else is in the file.
-pub(crate) fn last(path: &Path) -> Option<u16> {
+/// Reads the port that the last start had; `None` when there is none, or something else is in the file.
+#[must_use]
+pub fn last(path: &Path) -> Option<u16> {
     if !path.exists() {
         return None;
     }

@@ -23,13 +23,15 @@ pub(crate) struct Answer {
     text: Option<String>,
     beside: Vec<ContentBlock>,
     is_error: bool,
+    /// The name that a list goes by where an object is asked for.
+    list: Option<&'static str>,
 }
 
 impl Answer {
     /// Answers with a value.
     pub(crate) fn json(value: &impl Serialize) -> Self {
         match serde_json::to_string(value) {
-            Ok(text) => Self { text: Some(text), beside: Vec::new(), is_error: false },
+            Ok(text) => Self { text: Some(text), beside: Vec::new(), is_error: false, list: None },
             Err(error) => {
                 let message = format!("the answer could not be written: {error}");
                 Self::error(&Error::new(Kind::InvalidResponse, message))
@@ -50,16 +52,19 @@ impl Answer {
     pub(crate) fn result(contents: &[Content]) -> Self {
         match contents {
             [Content::Json(json)] => Self::raw(json),
-            [Content::Text(words)] => {
-                Self { text: Some(words.to_string()), beside: Vec::new(), is_error: false }
-            }
+            [Content::Text(words)] => Self {
+                text: Some(words.to_string()),
+                beside: Vec::new(),
+                is_error: false,
+                list: None,
+            },
             [] => Self::raw(&Json::null()),
             _ => {
                 let mut parts = Parts::of(contents);
                 let is_beside = parts.is_beside();
                 let blocks = parts.take_blocks();
                 if is_beside {
-                    return Self { text: None, beside: blocks, is_error: false };
+                    return Self { text: None, beside: blocks, is_error: false, list: None };
                 }
                 Self::json(&parts).with_beside(blocks)
             }
@@ -67,7 +72,7 @@ impl Answer {
     }
 
     fn raw(json: &Json) -> Self {
-        Self { text: Some(json.get().to_owned()), beside: Vec::new(), is_error: false }
+        Self { text: Some(json.get().to_owned()), beside: Vec::new(), is_error: false, list: None }
     }
 
     /// Adds blocks beside the text.
@@ -82,6 +87,23 @@ impl Answer {
         self
     }
 
+    /// Names the list that the answer is, for clients that ask for objects.
+    pub(crate) const fn listed_as(mut self, name: &'static str) -> Self {
+        self.list = Some(name);
+        self
+    }
+
+    /// Writes every character that acts instead of showing something as an escape of JSON: the value
+    /// stays the same, and no terminal and no reader is misled [SEC-10].
+    pub(crate) fn with_marks_escaped(mut self) -> Self {
+        if let Some(text) = &self.text
+            && let std::borrow::Cow::Owned(safe) = text::escape_json(text)
+        {
+            self.text = Some(safe);
+        }
+        self
+    }
+
     /// Makes a text of it, without what stands beside.
     pub(crate) fn into_text(self) -> String {
         self.text.unwrap_or_else(|| "null".to_owned())
@@ -90,11 +112,14 @@ impl Answer {
     /// Makes the wire's result. With `is_structured`, an object goes out a second time as
     /// `structuredContent`; what is no object cannot, and stays in the text alone.
     pub(crate) fn into_result(self, is_structured: bool) -> CallToolResult {
-        let structured: Option<Map<String, Value>> = self
-            .text
-            .as_deref()
-            .filter(|_| is_structured)
-            .and_then(|text| serde_json::from_str(text).ok());
+        let structured: Option<Map<String, Value>> =
+            self.text.as_deref().filter(|_| is_structured).and_then(|text| match self.list {
+                None => serde_json::from_str(text).ok(),
+                Some(name) => {
+                    let list: Value = serde_json::from_str(text).ok()?;
+                    Some(std::iter::once((name.to_owned(), list)).collect())
+                }
+            });
         let text = self.text.map(ContentBlock::text);
         let content = text.into_iter().chain(self.beside).collect();
         let mut result = CallToolResult::success(content);

@@ -75,7 +75,7 @@ async fn attempt(
 }
 
 /// Waits for the end of a task within the budget; `None` when the caller went away before.
-async fn follow(
+pub(crate) async fn follow(
     facade: &Facade,
     accepted: Accepted,
     wait: Duration,

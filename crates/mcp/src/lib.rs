@@ -50,6 +50,6 @@ pub use self::budget::Ceilings;
 pub use self::control::{Control, Reply};
 pub use self::links::Links;
 pub use self::schema::check_schema;
-pub use self::server::{Facade, Options, Starter};
+pub use self::server::{Dialect, Facade, Options, Starter};
 pub use self::stdio::{Streams, serve_stdio, take_stdout};
 pub use self::tools::canonical::{Listing, Record};

@@ -27,9 +27,20 @@ use crate::instructions;
 use crate::links::Links;
 use crate::progress::Listener;
 use crate::schema::Validators;
+use crate::tools::browser::{self, Readings};
 use crate::tools::canonical;
 
 use self::catalogue::Catalogue;
+
+/// Which tools stand beside those of the engine, and in whose words calls are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// The six task tools; every tool of the engine is called by its name.
+    #[default]
+    Canonical,
+    /// The four browser tools; there are no others.
+    Browser,
+}
 
 /// How the facade presents itself.
 #[derive(Clone, Debug)]
@@ -38,6 +49,8 @@ pub struct Options {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// In whose words it speaks.
+    pub dialect: Dialect,
     /// Who owns the tasks of this surface [SCOPE-1].
     pub scope: Scope,
     /// Whether objects are sent as `structuredContent` as well.
@@ -55,6 +68,7 @@ impl Options {
         Self {
             name: "raincheck".into(),
             version: version.into(),
+            dialect: Dialect::default(),
             scope: Scope::local(),
             is_structured: false,
             ceilings: Ceilings::default(),
@@ -75,6 +89,7 @@ struct Inner {
     options: Options,
     catalogue: Catalogue,
     validators: Validators,
+    readings: Readings,
     starter: Mutex<Option<Starter>>,
 }
 
@@ -87,6 +102,7 @@ impl Facade {
         Self(Arc::new(Inner {
             catalogue: Catalogue::default(),
             validators: Validators::new(&specs),
+            readings: Readings::default(),
             starter: Mutex::new(Some(starter)),
             engine,
             options,
@@ -101,6 +117,10 @@ impl Facade {
 
     pub(crate) fn links(&self) -> Option<&dyn Links> {
         self.0.options.links.as_deref()
+    }
+
+    pub(crate) fn readings(&self) -> &Readings {
+        &self.0.readings
     }
 
     pub(crate) fn validators(&self) -> &Validators {
@@ -137,7 +157,10 @@ impl ServerHandler for Facade {
         let Options { name, version, .. } = &self.0.options;
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new(name, version).with_title("Raincheck"))
-            .with_instructions(instructions::text(self.0.engine.traits().durability))
+            .with_instructions(instructions::text(
+                self.0.options.dialect,
+                self.0.engine.traits().durability,
+            ))
     }
 
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
@@ -150,7 +173,9 @@ impl ServerHandler for Facade {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.start();
-        Ok(ListToolsResult::with_all_items(self.0.catalogue.tools(&self.0.engine.specs())))
+        Ok(ListToolsResult::with_all_items(
+            self.0.catalogue.tools(self.0.options.dialect, &self.0.engine.specs()),
+        ))
     }
 
     async fn call_tool(
@@ -165,12 +190,20 @@ impl ServerHandler for Facade {
                 .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?,
         };
         let mut caller = self.caller(&context);
-        let answer = if let Some(tool) = canonical::Tool::find(&request.name) {
-            canonical::call(self, tool, &arguments, &mut caller).await
-        } else if let Some(spec) = self.0.engine.spec(&request.name) {
-            call::run(self, &spec, arguments, caller).await
-        } else {
-            return Err(unknown_tool(&request.name));
+        let answer = match self.0.options.dialect {
+            Dialect::Canonical => {
+                if let Some(tool) = canonical::Tool::find(&request.name) {
+                    canonical::call(self, tool, &arguments, &mut caller).await
+                } else if let Some(spec) = self.0.engine.spec(&request.name) {
+                    call::run(self, &spec, arguments, caller).await
+                } else {
+                    return Err(unknown_tool(&request.name));
+                }
+            }
+            Dialect::Browser => match browser::Tool::find(&request.name) {
+                Some(tool) => browser::call(self, tool, &arguments, &mut caller).await,
+                None => return Err(unknown_tool(&request.name)),
+            },
         };
         Ok(answer.into_result(self.0.options.is_structured).into())
     }

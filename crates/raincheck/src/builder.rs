@@ -32,6 +32,8 @@ impl Raincheck {
             surface: raincheck_mcp::Options::new(env!("CARGO_PKG_VERSION")),
             #[cfg(feature = "mcp")]
             prepare: None,
+            #[cfg(feature = "mcp")]
+            beside: Vec::new(),
             #[cfg(feature = "loopback")]
             listening: None,
         }
@@ -47,6 +49,8 @@ pub struct Builder {
     surface: raincheck_mcp::Options,
     #[cfg(feature = "mcp")]
     prepare: Option<serve::Prepare>,
+    #[cfg(feature = "mcp")]
+    beside: Vec<serve::Beside>,
     #[cfg(feature = "loopback")]
     listening: Option<Listening>,
 }
@@ -94,6 +98,12 @@ impl Builder {
     pub fn server_info(mut self, name: &str, version: &str) -> Self {
         self.surface.name = name.into();
         self.surface.version = version.into();
+        self
+    }
+
+    /// Sets in whose words the server speaks; the canonical ones by default.
+    pub fn dialect(mut self, dialect: raincheck_mcp::Dialect) -> Self {
+        self.surface.dialect = dialect;
         self
     }
 

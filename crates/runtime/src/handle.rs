@@ -1,5 +1,6 @@
 //! The only way into a running engine.
 
+mod peers;
 mod reads;
 mod submit;
 
@@ -20,6 +21,8 @@ use raincheck_core::tool::ToolSpec;
 use crate::engine::Shared;
 use crate::waits::Watch;
 
+pub use self::peers::Told;
+
 /// A request to run a tool.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -37,6 +40,8 @@ pub struct Request {
     pub resources: Resources,
     /// How long the ended task stays readable.
     pub ttl: Option<Duration>,
+    /// How long it may wait for a peer that is not ready, instead of the limit of its placement.
+    pub ready: Option<Duration>,
     /// Higher runs first, -100 to 100.
     pub priority: i8,
     /// The caller's idempotency key [IDEM-1].
@@ -59,6 +64,7 @@ impl Request {
             max_runtime: None,
             resources: Resources::default(),
             ttl: None,
+            ready: None,
             priority: 0,
             key: None,
             tags: Vec::new(),

@@ -113,7 +113,8 @@ fn taken(owner: Option<&Owner>) -> store::Error {
         Some(Owner { pid, started_at, .. }) => format!("process {pid}, started {started_at}"),
         None => "another process".to_owned(),
     };
-    store::Error::new(format!("the store belongs to {who}")).with_hint(
+    let error = store::Error::new(format!("the store belongs to {who}"));
+    error.with_owner(owner.map(|owner| owner.pid)).with_hint(
         "one server at a time owns a store: use that one, or end it and call again, or start this one \
          on a store of its own (--state-dir DIR, or --store memory)",
     )

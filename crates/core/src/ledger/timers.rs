@@ -38,6 +38,15 @@ impl Timers {
     }
 }
 
+/// The least time after a start in which an attempt that outlived it can say how it ended.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+
+/// When a limit of an attempt ends that was armed before a restart: one that passed while no server
+/// ran after the whole grace, any other when it would have, or as soon as the attempt could speak.
+fn heard_before(at: Timestamp, now: Timestamp, grace: Duration) -> Timestamp {
+    if at <= now { now + grace } else { at.max(now + grace.min(FIRST_WORD)) }
+}
+
 impl Ledger {
     /// Arms what a row says now.
     pub(super) fn arm(&mut self, place: Place) {
@@ -199,9 +208,8 @@ impl Ledger {
             let Some(row) = self.rows.at_mut(*place) else { continue };
             row.deadlines.set(Kind::Lease, Some(until));
             for kind in [Kind::Accept, Kind::Run, Kind::Grace, Kind::Input] {
-                if row.deadlines.get(kind).is_some_and(|at| at < until) {
-                    row.deadlines.set(kind, Some(until));
-                }
+                let at = row.deadlines.get(kind);
+                row.deadlines.set(kind, at.map(|at| heard_before(at, now, grace)));
             }
             self.arm(*place);
         }

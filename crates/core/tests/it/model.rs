@@ -447,7 +447,8 @@ impl Model {
         for job in self.jobs.iter_mut().filter(|job| job.leased()) {
             job.lease = Some(until);
             for at in [&mut job.accept, &mut job.run, &mut job.grace, &mut job.input] {
-                *at = at.map(|at| at.max(until));
+                let soonest = self.now + 5_000;
+                *at = at.map(|at| if at <= self.now { until } else { at.max(soonest) });
             }
         }
         for job in &mut self.jobs {

@@ -10,7 +10,7 @@ use raincheck_core::ledger::{Command, Ledger, Reply, TOMBSTONE};
 use raincheck_core::lifecycle::State;
 use raincheck_core::retry::Policy;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Claim, Post};
+use raincheck_core::store::{Beat, Claim, Post};
 use raincheck_core::task::{Limits, Outcome, Resources, Row, Task, WaitReason};
 use raincheck_core::time::Timestamp;
 
@@ -101,6 +101,32 @@ fn a_place_of_what_has_ended_is_kept_over_a_restart_as_long_as_any_other() {
     let after = after + Duration::from_secs(15);
     ledger.apply(after, Command::Fire { limit: 9 });
     assert!(lease(&mut ledger, after).is_some(), "nobody was heard");
+}
+
+#[test]
+fn a_limit_that_has_not_passed_at_a_restart_is_kept() {
+    // [TIME-6]
+    let mut ledger = ledger();
+    submit(&mut ledger, 0, None);
+    let row = lease(&mut ledger, NOW).expect("work");
+    ledger.apply(NOW, Command::Post(vec![Post::attempt(row.id(), row.fence, Change::Start)]));
+    let limit = row.task.limits.run.expect("a limit");
+    for (down, ends) in [
+        (Duration::from_secs(1), limit),
+        (limit - Duration::from_secs(1), limit + Duration::from_secs(4)),
+        (limit + Duration::from_secs(1), limit + Duration::from_secs(16)),
+    ] {
+        let mut ledger = Ledger::restore(ledger.snapshot());
+        ledger.apply(NOW + down, Command::Adopt(Duration::from_secs(15)));
+        let (early, due) = (NOW + (ends - Duration::from_millis(1)), NOW + ends);
+        // Its executor is heard of all the while.
+        let beat = Beat { id: row.id(), fence: row.fence, progress: None, partial: None };
+        ledger.apply(early, Command::Heartbeat(vec![beat]));
+        ledger.apply(early, Command::Fire { limit: 9 });
+        assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::Running), "{down:?}");
+        ledger.apply(due, Command::Fire { limit: 9 });
+        assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::TimedOut), "{down:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,9 @@ use raincheck_core::content::Json;
 use raincheck_core::text;
 use raincheck_core::tool::{Hints, ToolSpec};
 
-use crate::tools::canonical;
+use super::Dialect;
+use crate::tools::canonical::Definition;
+use crate::tools::{browser, canonical};
 
 /// The list of tools, made once.
 #[derive(Debug, Default)]
@@ -17,20 +19,36 @@ pub(super) struct Catalogue(OnceLock<Vec<Tool>>);
 impl Catalogue {
     /// Returns our own tools, then the engine's in their order; one that has the name of ours can
     /// never be called, and is not shown.
-    pub(super) fn tools(&self, specs: &[ToolSpec]) -> Vec<Tool> {
-        let is_own = |spec: &&ToolSpec| canonical::Tool::find(spec.name.as_str()).is_some();
-        let others = specs.iter().filter(|spec| !is_own(spec)).map(of_spec);
-        self.0.get_or_init(|| canonical_tools().chain(others).collect()).clone()
+    pub(super) fn tools(&self, dialect: Dialect, specs: &[ToolSpec]) -> Vec<Tool> {
+        let make = || match dialect {
+            Dialect::Canonical => canonical_tools(specs),
+            Dialect::Browser => browser_tools(specs),
+        };
+        self.0.get_or_init(make).clone()
     }
 }
 
-fn canonical_tools() -> impl Iterator<Item = Tool> {
-    canonical::Tool::ALL.iter().map(|tool| {
-        let definition = tool.definition();
-        Tool::new(tool.name(), definition.description, object(definition.schema))
-            .with_title(definition.title)
-            .with_annotations(annotations(definition.hints))
-    })
+fn canonical_tools(specs: &[ToolSpec]) -> Vec<Tool> {
+    let own = canonical::Tool::ALL.iter().map(|tool| defined(tool.name(), tool.definition()));
+    let is_own = |spec: &&ToolSpec| canonical::Tool::find(spec.name.as_str()).is_some();
+    own.chain(specs.iter().filter(|spec| !is_own(spec)).map(of_spec)).collect()
+}
+
+fn browser_tools(specs: &[ToolSpec]) -> Vec<Tool> {
+    let of_bridge = |name: &str| specs.iter().find(|spec| spec.name.as_str() == name).map(of_spec);
+    browser::Tool::ALL
+        .iter()
+        .filter_map(|tool| match tool.definition() {
+            Some(definition) => Some(defined(tool.name(), definition)),
+            None => of_bridge(tool.name()),
+        })
+        .collect()
+}
+
+fn defined(name: &'static str, definition: Definition) -> Tool {
+    Tool::new(name, definition.description, object(definition.schema))
+        .with_title(definition.title)
+        .with_annotations(annotations(definition.hints))
 }
 
 fn of_spec(spec: &ToolSpec) -> Tool {

@@ -1,18 +1,17 @@
 //! A server on the standard streams.
 
 use std::any::Any;
-#[cfg(feature = "loopback")]
 use std::future::Future;
+use std::pin::Pin;
 #[cfg(feature = "loopback")]
 use std::sync::Arc;
 
 #[cfg(feature = "loopback")]
 use raincheck_mcp::Links;
 use raincheck_mcp::{Facade, Starter, Streams, serve_stdio, take_stdout};
-#[cfg(feature = "loopback")]
-use raincheck_runtime::Handle;
-use raincheck_runtime::Service;
+use raincheck_runtime::{Handle, Service};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Builder;
@@ -22,7 +21,24 @@ use crate::listener::{Listener, Listening};
 /// Made when a client means to stay; what it returns is kept until the engine has ended.
 pub(super) type Prepare = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
+/// Begins what runs beside the engine.
+pub(super) type Beside =
+    Box<dyn FnOnce(Handle, CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
 impl Builder {
+    /// Runs something beside the engine, such as the far side of a bridge. It begins before the first
+    /// call is taken, and is over soon after its token fires; the server ends when it has.
+    pub fn beside<F>(
+        mut self,
+        begin: impl FnOnce(Handle, CancellationToken) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.beside.push(Box::new(|engine, stop| Box::pin(begin(engine, stop))));
+        self
+    }
+
     /// Does something before the engine starts, where blocking is allowed. What it returns is kept,
     /// and dropped when the engine has ended.
     ///
@@ -60,15 +76,18 @@ impl Builder {
         let (prepare, surface) = (self.prepare.take(), self.surface.clone());
         #[cfg(feature = "loopback")]
         let listening = self.listening.take();
+        let beside = std::mem::take(&mut self.beside);
         let (handle, service) = self.engine();
+        let beside: JoinSet<()> =
+            beside.into_iter().map(|begin| begin(handle.clone(), stop.clone())).collect();
         #[cfg(feature = "loopback")]
         let (surface, listening) = listen(listening, &handle, surface, &stop);
         #[cfg(not(feature = "loopback"))]
         let listening = std::future::ready(());
         let facade = Facade::new(handle, surface, starter);
         let session = serve_stdio(facade, streams, stop.clone());
-        let (served, (), ()) =
-            tokio::join!(session, engine(service, prepare, begun, stop), listening);
+        let (served, (), (), ()) =
+            tokio::join!(session, engine(service, prepare, begun, stop), listening, ended(beside));
         served.map_err(std::io::Error::other)
     }
 }
@@ -90,6 +109,17 @@ fn listen(
         }
     };
     (raincheck_mcp::Options { links, ..surface }, run)
+}
+
+/// Waits for what runs beside the engine.
+async fn ended(mut beside: JoinSet<()>) {
+    while let Some(ended) = beside.join_next().await {
+        if let Err(error) = ended
+            && error.is_panic()
+        {
+            tracing::error!("what runs beside the engine panicked");
+        }
+    }
 }
 
 /// Runs the engine once a client means to stay.

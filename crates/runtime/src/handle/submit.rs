@@ -124,6 +124,9 @@ fn prepare(
     if let Some(ttl) = request.ttl {
         limits.retention = ttl;
     }
+    if let Some(ready) = request.ready {
+        limits.ready = ready;
+    }
     let inputs_hash = match &request.key {
         Some(_) => idempotency::hash_inputs(&request.inputs).map_err(|error| {
             Error::new(Kind::InvalidRequest, format!("the inputs cannot be compared: {error}"))

@@ -1,0 +1,118 @@
+//! `browser-mcp`: a real browser as MCP tools that never hang their caller.
+//!
+//! This file is the command line, `wiring` puts the server together, `extension` writes the extension.
+
+mod extension;
+
+mod wiring;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+use raincheck::runtime::{Clock as _, SystemClock};
+use raincheck_app::cli::{self, Common, Serving, Shared};
+use raincheck_app::doctor::{self, Patient};
+use raincheck_app::paths::Paths;
+use raincheck_app::terminal::Palette;
+use raincheck_app::{Exit, Failure, status};
+
+/// The name of the binary, and of its part of the state folder.
+const BINARY: &str = "browser-mcp";
+
+/// A real browser as MCP tools that never hang their caller
+#[derive(Parser, Debug)]
+#[command(name = BINARY, version, subcommand_precedence_over_arg = true)]
+struct Cli {
+    #[command(flatten)]
+    shared: Shared,
+    #[command(flatten)]
+    serving: Serving,
+    /// The port to listen on for the extension [default: that of the last time, or any]
+    #[arg(long, global = true, value_name = "PORT", env = "RAINCHECK_PORT", default_value_t = 0)]
+    port: u16,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    #[command(flatten)]
+    Common(Common),
+    /// Write the browser extension to a folder, change its secret, or remove it
+    Extension {
+        #[command(subcommand)]
+        action: extension::Action,
+    },
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = raincheck::child_main(&[]) {
+        return code;
+    }
+    match run(&cli::parse()) {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Failure> {
+    let Cli { shared, serving, port, command } = cli;
+    let now = || SystemClock::new().now();
+    let command = match command {
+        None => &Common::Serve,
+        Some(Command::Common(common)) => common,
+        Some(Command::Extension { action }) => {
+            let paths = Paths::resolve(BINARY, shared)?;
+            return extension::run(&paths, action).map(|()| Exit::Done);
+        }
+    };
+    match command {
+        Common::Serve => wiring::serve(shared, serving, *port).map(|()| Exit::Done),
+        Common::Demo => todo_demo(),
+        Common::Doctor { json } => {
+            let patient = Patient { binary: BINARY, shared, serving, now: now() };
+            let report = doctor::examine(&patient);
+            show(*json, &report.json(), || report.text(Palette::detect()))?;
+            Ok(report.exit())
+        }
+        Common::Status { json } => {
+            let report = status::look(BINARY, &Paths::resolve(BINARY, shared)?, now());
+            show(*json, &report.json(), || report.text(Palette::detect()))?;
+            Ok(Exit::Done)
+        }
+        Common::Config { action } => cli::config(shared, *action).map(|()| Exit::Done),
+        Common::Completions { shell } => {
+            cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
+        }
+    }
+}
+
+fn todo_demo() -> Result<Exit, Failure> {
+    Err(Failure::failed("this version has no demo yet", "see the README"))
+}
+
+/// Prints a report for a program or for a person.
+fn show(
+    is_json: bool,
+    json: &serde_json::Value,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    cli::print(&if is_json { format!("{json:#}\n") } else { text() })
+}
+
+/// Returns the places of the bridge.
+fn places(paths: &Paths) -> raincheck_browser::extension::Places {
+    let state: &PathBuf = &paths.state;
+    raincheck_browser::extension::Places::new(state, &paths.runtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

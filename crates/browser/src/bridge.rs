@@ -1,0 +1,375 @@
+//! The bridge: what executors, tool calls and the extension's requests have in common.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{Fence, LaneId, TaskId};
+use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::Outcome;
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::{Handle, Told};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::configure::Choices;
+use crate::desk::{Addressee, Command, Desk, Move, Report};
+use crate::lanes::Lanes;
+use crate::rings::Rings;
+use crate::settings::Settings;
+use crate::verdict::Verdict;
+use crate::wire::{Said, Word};
+
+/// How long the extension is kept waiting for a commit before it is asked to post again.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The bridge to browsers: their commands as tasks, their words as outcomes. Cloning is cheap.
+#[derive(Clone)]
+pub struct Browser(Arc<Inner>);
+
+struct Inner {
+    settings: Mutex<Settings>,
+    desk: Mutex<Desk>,
+    rings: Mutex<Rings>,
+    choices: Mutex<Choices>,
+    lanes: tokio::sync::Mutex<Lanes>,
+    engine: OnceLock<Handle>,
+    /// Told when a browser came, or may have gone.
+    moved: Notify,
+    /// Set once the lanes stand as they should.
+    is_set_up: watch::Sender<bool>,
+    /// The port of the listener, once it listens.
+    port: OnceLock<u16>,
+    incompatible: Mutex<Option<Incompatible>>,
+    /// The process that listens for the extension instead.
+    owner: Mutex<Option<u32>>,
+    closing: CancellationToken,
+}
+
+/// An extension of another protocol that was turned away.
+#[derive(Clone, Debug)]
+pub(crate) struct Incompatible {
+    pub(crate) protocol: String,
+    pub(crate) at: Timestamp,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Browser {
+    /// Makes a bridge with no browser.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let lanes = Lanes::new(settings.queue_limit, settings.max_tabs);
+        let ring = settings.ring;
+        Self(Arc::new(Inner {
+            settings: Mutex::new(settings),
+            desk: Mutex::default(),
+            rings: Mutex::new(Rings::new(ring)),
+            choices: Mutex::default(),
+            lanes: tokio::sync::Mutex::new(lanes),
+            engine: OnceLock::new(),
+            moved: Notify::new(),
+            is_set_up: watch::Sender::new(false),
+            port: OnceLock::new(),
+            incompatible: Mutex::default(),
+            owner: Mutex::default(),
+            closing: CancellationToken::new(),
+        }))
+    }
+
+    /// Joins the bridge to its engine, and returns what has to run beside it: it holds the lanes of
+    /// tabs while no browser is there, until `stop` fires.
+    pub fn beside(
+        &self,
+        engine: Handle,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        // A bridge has one engine; the first stays.
+        let _ = self.0.engine.set(engine);
+        let bridge = self.clone();
+        async move {
+            let watching = async {
+                if bridge.set_up().await {
+                    bridge.watch_presence().await;
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = watching => {}
+                () = stop.cancelled() => {}
+            }
+            bridge.0.closing.cancel();
+        }
+    }
+
+    /// Tells the bridge where its listener listens: commands may not navigate there [SEC-7].
+    pub fn listens_on(&self, port: u16) {
+        // A listener keeps its port.
+        let _ = self.0.port.set(port);
+    }
+
+    /// Says that another process listens for the extension, or that none does any more.
+    pub(crate) fn owned_by(&self, pid: Option<u32>) {
+        *lock(&self.0.owner) = pid;
+    }
+
+    /// Refuses a command while the browser belongs to another process: nothing is taken from it.
+    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+        let Some(pid) = *lock(&self.0.owner) else { return Ok(()) };
+        let words =
+            format!("the browser belongs to another browser-mcp: process {pid} (owned_elsewhere)");
+        let error = Error::new(Kind::PeerNotReady, words)
+            .with_hint("use that server's client, or end that server and call again");
+        let details = Json::of(&serde_json::json!({ "reason": "owned_elsewhere", "pid": pid }));
+        Err(details.map_or(error.clone(), |details| error.with_details(details)))
+    }
+
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.0.port.get().copied()
+    }
+
+    pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
+        lock(&self.0.settings)
+    }
+
+    pub(crate) fn rings(&self) -> MutexGuard<'_, Rings> {
+        lock(&self.0.rings)
+    }
+
+    pub(crate) fn choices(&self) -> MutexGuard<'_, Choices> {
+        lock(&self.0.choices)
+    }
+
+    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
+        lock(&self.0.desk)
+    }
+
+    pub(crate) fn incompatible(&self) -> MutexGuard<'_, Option<Incompatible>> {
+        lock(&self.0.incompatible)
+    }
+
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+
+    pub(crate) fn engine(&self) -> Result<&Handle, Error> {
+        self.0.engine.get().ok_or_else(|| {
+            Error::new(Kind::StorageUnavailable, "the bridge has not been started yet")
+        })
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.engine.get().map_or(Timestamp::from_millis(0), Handle::now)
+    }
+
+    // The lanes.
+
+    async fn set_up(&self) -> bool {
+        let Ok(engine) = self.engine() else { return false };
+        if !engine.opened().await {
+            return false;
+        }
+        let mut lanes = self.0.lanes.lock().await;
+        let is_there = self.presence().0;
+        let restored = lanes.restore(engine).await;
+        let held = lanes.hold(engine, !is_there).await;
+        drop(lanes);
+        if let Err(error) = restored.and(held) {
+            tracing::error!(%error, "the lanes of tabs could not be set up");
+        }
+        self.0.is_set_up.send_replace(true);
+        true
+    }
+
+    /// Makes sure that a lane is there and held as it should be, before a task enters it.
+    pub(crate) async fn ensure_lane(&self, lane: &LaneId) -> Result<(), Error> {
+        let engine = self.engine()?;
+        // The sender is a part of this value.
+        let _ = self.0.is_set_up.subscribe().wait_for(|is_set_up| *is_set_up).await;
+        let mut lanes = self.0.lanes.lock().await;
+        let is_there = self.presence().0;
+        lanes.ensure(engine, lane, !is_there).await
+    }
+
+    fn presence(&self) -> (bool, Option<Instant>) {
+        let linger = self.settings().linger;
+        self.desk().presence(Instant::now(), linger)
+    }
+
+    /// Holds the lanes while no browser is there, and lets them go on when one comes [QUEUE-5].
+    async fn watch_presence(&self) {
+        let mut was_there = None;
+        loop {
+            let moved = self.0.moved.notified();
+            let (is_there, until) = self.presence();
+            if was_there != Some(is_there) {
+                was_there = Some(is_there);
+                self.hold(!is_there).await;
+            }
+            match until {
+                Some(until) => tokio::select! {
+                    () = moved => {}
+                    () = sleep_until(until) => {}
+                },
+                None => moved.await,
+            }
+        }
+    }
+
+    async fn hold(&self, is_held: bool) {
+        let Ok(engine) = self.engine() else { return };
+        tracing::info!("{}", if is_held { "no browser is connected" } else { "a browser is here" });
+        if let Err(error) = self.0.lanes.lock().await.hold(engine, is_held).await {
+            tracing::error!(%error, is_held, "the lanes of tabs could not be held or released");
+        }
+    }
+
+    /// Says that a browser came, or may have gone.
+    pub(crate) fn moved(&self) {
+        self.0.moved.notify_one();
+    }
+
+    // What executors do.
+
+    pub(crate) fn lay(&self, id: TaskId, command: Command) {
+        let linger = self.settings().linger;
+        self.desk().lay(Instant::now(), linger, id, command);
+    }
+
+    pub(crate) fn step(&self, id: TaskId, on: Move) {
+        self.desk().step(id, on);
+    }
+
+    pub(crate) fn stop(&self, id: TaskId) {
+        self.desk().stop(id);
+    }
+
+    pub(crate) fn withdraw(&self, id: TaskId, fence: Fence) {
+        self.desk().withdraw(id, fence);
+    }
+
+    pub(crate) fn last_word(&self, id: TaskId) -> Option<Instant> {
+        self.desk().last_word(Instant::now(), id)
+    }
+
+    /// Takes a command off the desk whose outcome is committed.
+    pub(crate) fn let_go(&self, id: TaskId) {
+        self.desk().recorded(id);
+    }
+
+    // What the extension says.
+
+    /// Hears one item of a post. The verdict waits for the commit that it tells of [DUR-1].
+    pub(crate) async fn hear(&self, said: Said) -> Verdict {
+        let Said { id, attempt, fence, word } = said;
+        let addressee = self.desk().addressee(id, fence, attempt);
+        match addressee {
+            Addressee::Stale => self.verdict_of_stale(id).await,
+            Addressee::Nobody => self.tell(id, fence, word).await,
+            Addressee::Ended(recorded) => match timeout(PATIENCE, recorded.cancelled()).await {
+                Ok(()) => Verdict::AlreadyTerminal,
+                Err(_) => Verdict::Unavailable,
+            },
+            Addressee::Executor(reports, recorded) => match word {
+                Word::Accepted => accept(&reports).await,
+                Word::Progress(progress, partial) => {
+                    let verdict = accept(&reports).await;
+                    if verdict == Verdict::Accepted {
+                        // One that ended meanwhile needs no progress.
+                        let _ = reports.send(Report::Progress(progress, partial));
+                    }
+                    verdict
+                }
+                Word::Ended(outcome) => {
+                    let expected = state_of(&outcome);
+                    self.step(id, Move::End);
+                    if let Err(unsent) = reports.send(Report::Ended(outcome)) {
+                        let Report::Ended(outcome) = unsent.0 else { return Verdict::Unavailable };
+                        return self.tell(id, fence, Word::Ended(outcome)).await;
+                    }
+                    if timeout(PATIENCE, recorded.cancelled()).await.is_err() {
+                        return Verdict::Unavailable;
+                    }
+                    self.verdict_of_end(id, expected).await
+                }
+            },
+        }
+    }
+
+    /// Tells whether an outcome became the task's own, or was kept beside it.
+    async fn verdict_of_end(&self, id: TaskId, expected: State) -> Verdict {
+        let Ok(engine) = self.engine() else { return Verdict::Unavailable };
+        match engine.tell(id, None, None).await {
+            Ok(Told::Ended(row)) if row.state == expected => Verdict::Accepted,
+            Ok(Told::Counted(_)) => Verdict::Accepted,
+            Ok(Told::Ended(_) | Told::Stale(_)) => Verdict::AlreadyTerminal,
+            Ok(Told::Unknown) => Verdict::Unknown,
+            Err(_) => Verdict::Unavailable,
+        }
+    }
+
+    async fn verdict_of_stale(&self, id: TaskId) -> Verdict {
+        let Ok(engine) = self.engine() else { return Verdict::Unavailable };
+        match engine.tell(id, None, None).await {
+            Ok(Told::Unknown) => Verdict::Unknown,
+            Ok(_) => Verdict::Stale,
+            Err(_) => Verdict::Unavailable,
+        }
+    }
+
+    /// Hears what is said about a command that no executor waits for.
+    async fn tell(&self, id: TaskId, fence: Option<Fence>, word: Word) -> Verdict {
+        let Ok(engine) = self.engine() else { return Verdict::Unavailable };
+        let outcome = match word {
+            Word::Ended(outcome) => Some(outcome),
+            Word::Accepted | Word::Progress(..) => None,
+        };
+        match engine.tell(id, fence, outcome).await {
+            Ok(Told::Counted(_)) => Verdict::Accepted,
+            Ok(Told::Ended(_)) => Verdict::AlreadyTerminal,
+            Ok(Told::Stale(_)) => Verdict::Stale,
+            Ok(Told::Unknown) => Verdict::Unknown,
+            Err(error) => {
+                tracing::warn!(task = %id, %error, "what the extension posted was not stored");
+                Verdict::Unavailable
+            }
+        }
+    }
+
+    /// Returns the tab that a caller's commands go to unless they name one.
+    pub(crate) fn default_tab(&self, scope: &Scope) -> Option<i64> {
+        self.choices().default_tab(scope)
+    }
+}
+
+async fn accept(reports: &tokio::sync::mpsc::UnboundedSender<Report>) -> Verdict {
+    let (answer, verdict) = oneshot::channel();
+    if reports.send(Report::Accepted(answer)).is_err() {
+        return Verdict::AlreadyTerminal;
+    }
+    // An executor that went away meanwhile does not wait for it any more.
+    verdict.await.unwrap_or(Verdict::AlreadyTerminal)
+}
+
+/// The state that an outcome leads to when it counts.
+const fn state_of(outcome: &Outcome) -> State {
+    match outcome {
+        Outcome::Succeeded(_) => State::Succeeded,
+        Outcome::Failed(Error { kind: Kind::RunTimeout, .. }) => State::TimedOut,
+        Outcome::Failed(_) => State::Failed,
+        Outcome::Cancelled => State::Cancelled,
+    }
+}
+
+impl fmt::Debug for Browser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Browser").field("settings", &*self.settings()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,426 @@
+//! The desk between executors and browsers: who is there, and which command is in whose hands.
+//!
+//! A plain value: the present instant comes in, entries and reports go out. What waits for whom is the
+//! caller's business.
+
+mod stage;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck_core::content::Json;
+use raincheck_core::ids::{Fence, Spelling, TaskId};
+use raincheck_core::progress::Progress;
+use raincheck_core::task::Outcome;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::verdict::Verdict;
+use crate::wire::{Delivery, Stopping};
+
+pub(crate) use stage::{Move, Stage};
+
+/// After this time a delivery that nobody answered may have been lost on its way, and goes out again
+/// to the same start of the extension, which knows whether it has it already.
+const UNSURE: Duration = Duration::from_millis(750);
+
+/// How many entries one poll takes at the most.
+const MAX_ENTRIES: usize = 64;
+
+/// What a browser says of a command, for the executor that waits for it.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It took the command on, and waits for leave to begin.
+    Accepted(oneshot::Sender<Verdict>),
+    /// It is at work.
+    Progress(Option<Progress>, Option<Json>),
+    /// It is done.
+    Ended(Outcome),
+    /// It surely never began with it.
+    GivenBack,
+}
+
+/// A command on the desk.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) fence: Fence,
+    pub(crate) attempt: u32,
+    pub(crate) stage: Stage,
+    /// The browser that has to run it; `None` is whichever is there.
+    pub(crate) target: Option<Arc<str>>,
+    pub(crate) tab_id: Option<i64>,
+    pub(crate) params: Json,
+    pub(crate) accept: Duration,
+    pub(crate) run: Duration,
+    /// Who waits for it.
+    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    /// Fires once its outcome is committed.
+    pub(crate) recorded: CancellationToken,
+}
+
+/// A command and where it lies.
+#[derive(Debug)]
+struct Laid {
+    command: Command,
+    place: u64,
+    browser: Option<Arc<str>>,
+    /// The start of the extension that it was delivered to, and when.
+    delivered: Option<(Arc<str>, Instant)>,
+    is_stopping: bool,
+    stop_sent: Option<Instant>,
+}
+
+/// A browser profile with the extension.
+#[derive(Debug)]
+struct Seat {
+    boot: Arc<str>,
+    /// The poll that is held for it.
+    poll: Option<u64>,
+    wake: Arc<Notify>,
+    last_word: Instant,
+    outbox: BTreeMap<u64, TaskId>,
+}
+
+/// What is told of a browser.
+#[derive(Clone, Debug)]
+pub(crate) struct Presence {
+    pub(crate) name: Arc<str>,
+    pub(crate) is_there: bool,
+    pub(crate) silent_for: Duration,
+    pub(crate) n_waiting: usize,
+}
+
+/// A poll that is held.
+#[derive(Debug)]
+pub(crate) struct Poll {
+    pub(crate) serial: u64,
+    pub(crate) wake: Arc<Notify>,
+}
+
+/// What a poll comes back with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// A newer poll of the same browser took its place.
+    Replaced,
+    /// The entries, as JSON texts; none yet when empty.
+    Entries(Vec<String>),
+}
+
+/// Who a post about a command is for.
+#[derive(Debug)]
+pub(crate) enum Addressee {
+    /// Nobody here waits for it.
+    Nobody,
+    /// Its attempt is not the one that is under way.
+    Stale,
+    /// An executor waits for it.
+    Executor(mpsc::UnboundedSender<Report>, CancellationToken),
+    /// It has ended, and its outcome is being committed.
+    Ended(CancellationToken),
+}
+
+/// The desk.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    seats: BTreeMap<Arc<str>, Seat>,
+    commands: HashMap<TaskId, Laid>,
+    n_polls: u64,
+    n_laid: u64,
+}
+
+impl Desk {
+    /// Lays a command on the desk.
+    pub(crate) fn lay(&mut self, now: Instant, linger: Duration, id: TaskId, command: Command) {
+        self.n_laid += 1;
+        let place = self.n_laid;
+        let browser = match &command.target {
+            Some(target) => self.seats.contains_key(target).then(|| Arc::clone(target)),
+            None => self.whoever_is_there(now, linger),
+        };
+        let is_waiting = command.stage.is_unaccepted();
+        let (delivered, is_stopping, stop_sent) = (None, false, None);
+        let laid = Laid { command, place, browser, delivered, is_stopping, stop_sent };
+        if is_waiting && let Some(seat) = laid.browser.as_ref().and_then(|b| self.seats.get_mut(b))
+        {
+            seat.outbox.insert(place, id);
+            seat.wake.notify_one();
+        }
+        self.commands.insert(id, laid);
+    }
+
+    /// The browser that a command without a wish goes to: one that holds a poll, the one heard of
+    /// last first.
+    fn whoever_is_there(&self, now: Instant, linger: Duration) -> Option<Arc<str>> {
+        let there = self.seats.iter().filter(|(_, seat)| seat.is_there(now, linger));
+        let best = there.max_by_key(|(_, seat)| (seat.poll.is_some(), seat.last_word));
+        best.map(|(name, _)| Arc::clone(name))
+    }
+
+    /// Opens a poll. An older one of the same browser is over; `None` when there are too many browsers.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        (name, boot): (&Arc<str>, &Arc<str>),
+        (linger, most): (Duration, usize),
+    ) -> Option<Poll> {
+        if !self.seats.contains_key(name) {
+            if self.seats.len() >= most {
+                let gone = self.seats.iter().find(|(_, seat)| !seat.is_there(now, linger));
+                let gone = Arc::clone(gone?.0);
+                self.remove(&gone);
+            }
+            self.seats.insert(Arc::clone(name), Seat::new(now, boot));
+        }
+        self.n_polls += 1;
+        let serial = self.n_polls;
+        let seat = self.seats.get_mut(name)?;
+        let is_reborn = seat.boot != *boot;
+        seat.boot = Arc::clone(boot);
+        seat.last_word = now;
+        seat.poll = Some(serial);
+        // The older poll looks, and sees that it is over.
+        seat.wake.notify_waiters();
+        let wake = Arc::clone(&seat.wake);
+        if is_reborn {
+            self.give_back(name, boot);
+        }
+        self.assign(name);
+        Some(Poll { serial, wake })
+    }
+
+    /// Gives back what an earlier start of the extension was handed and never accepted: nobody may
+    /// begin with it any more.
+    fn give_back(&mut self, name: &Arc<str>, boot: &Arc<str>) {
+        for laid in self.commands.values_mut() {
+            let was_theirs = laid.browser.as_ref() == Some(name)
+                && laid.delivered.as_ref().is_some_and(|(to, _)| to != boot);
+            if was_theirs && laid.command.stage == Stage::Delivered {
+                // An executor that is gone has withdrawn it.
+                let _ = laid.command.reports.send(Report::GivenBack);
+            }
+        }
+    }
+
+    /// Hands commands that no browser was there for to the one that is there now.
+    fn assign(&mut self, name: &Arc<str>) {
+        let Some(seat) = self.seats.get_mut(name) else { return };
+        for (id, laid) in &mut self.commands {
+            let fits = laid.command.target.as_ref().is_none_or(|target| target == name);
+            if laid.browser.is_none() && fits {
+                laid.browser = Some(Arc::clone(name));
+                if laid.command.stage.is_unaccepted() || laid.is_stopping {
+                    seat.outbox.insert(laid.place, *id);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, name: &Arc<str>) {
+        self.seats.remove(name);
+        for laid in self.commands.values_mut() {
+            if laid.browser.as_ref() == Some(name) {
+                laid.browser = None;
+            }
+        }
+    }
+
+    /// Takes what there is for a poll.
+    pub(crate) fn take(&mut self, now: Instant, name: &Arc<str>, serial: u64) -> Taken {
+        let Some(seat) = self.seats.get_mut(name).filter(|seat| seat.poll == Some(serial)) else {
+            return Taken::Replaced;
+        };
+        let mut entries = Vec::new();
+        for id in seat.outbox.values() {
+            if entries.len() >= MAX_ENTRIES {
+                break;
+            }
+            let Some(laid) = self.commands.get_mut(id) else { continue };
+            entries.extend(laid.entry(now, *id, &seat.boot));
+        }
+        if !entries.is_empty() {
+            seat.last_word = now;
+        }
+        Taken::Entries(entries)
+    }
+
+    /// Ends a poll, however it came about.
+    pub(crate) fn close(&mut self, now: Instant, name: &Arc<str>, serial: u64) {
+        if let Some(seat) = self.seats.get_mut(name)
+            && seat.poll == Some(serial)
+        {
+            seat.poll = None;
+            seat.last_word = now;
+        }
+    }
+
+    /// Notes that a browser was heard of.
+    pub(crate) fn heard(&mut self, now: Instant, name: &Arc<str>) {
+        if let Some(seat) = self.seats.get_mut(name) {
+            seat.last_word = now;
+        }
+    }
+
+    /// Tells whom a post is for. An item without a fence is about the attempt that is under way.
+    pub(crate) fn addressee(
+        &mut self,
+        id: TaskId,
+        fence: Option<Fence>,
+        attempt: Option<u32>,
+    ) -> Addressee {
+        let Some(laid) = self.commands.get(&id) else { return Addressee::Nobody };
+        let command = &laid.command;
+        let is_ours = fence.is_none_or(|fence| fence == command.fence)
+            && attempt.is_none_or(|attempt| attempt == command.attempt);
+        if !is_ours {
+            return Addressee::Stale;
+        }
+        let recorded = command.recorded.clone();
+        if command.stage == Stage::Ended {
+            return Addressee::Ended(recorded);
+        }
+        Addressee::Executor(command.reports.clone(), recorded)
+    }
+
+    /// Moves a command; `false` when its stage does not have the move.
+    pub(crate) fn step(&mut self, id: TaskId, on: Move) -> bool {
+        let Some(laid) = self.commands.get_mut(&id) else { return false };
+        let Some(to) = laid.command.stage.next(on) else { return false };
+        laid.command.stage = to;
+        let is_to_be_told = to.is_unaccepted() || (to == Stage::Accepted && laid.is_stopping);
+        if !is_to_be_told {
+            let (browser, place) = (laid.browser.clone(), laid.place);
+            if let Some(seat) = browser.and_then(|name| self.seats.get_mut(&name)) {
+                seat.outbox.remove(&place);
+            }
+        }
+        true
+    }
+
+    /// Asks whoever runs a command to stop it.
+    pub(crate) fn stop(&mut self, id: TaskId) {
+        let Some(laid) = self.commands.get_mut(&id) else { return };
+        laid.is_stopping = true;
+        if let Some(seat) = laid.browser.as_ref().and_then(|name| self.seats.get_mut(name)) {
+            seat.outbox.insert(laid.place, id);
+            seat.wake.notify_one();
+        }
+    }
+
+    /// Takes a command off the desk.
+    pub(crate) fn withdraw(&mut self, id: TaskId, fence: Fence) {
+        if self.commands.get(&id).is_none_or(|laid| laid.command.fence != fence) {
+            return;
+        }
+        if let Some(laid) = self.commands.remove(&id)
+            && let Some(seat) = laid.browser.and_then(|name| self.seats.get_mut(&name))
+        {
+            seat.outbox.remove(&laid.place);
+        }
+    }
+
+    /// Takes a command off the desk whose outcome is committed, and lets go who waits for that.
+    pub(crate) fn recorded(&mut self, id: TaskId) {
+        if let Some(laid) = self.commands.get(&id).filter(|laid| laid.command.stage == Stage::Ended)
+        {
+            let (fence, recorded) = (laid.command.fence, laid.command.recorded.clone());
+            self.withdraw(id, fence);
+            recorded.cancel();
+        }
+    }
+
+    /// Returns when the browser that has a command was last heard of; `None` when none has it.
+    pub(crate) fn last_word(&self, now: Instant, id: TaskId) -> Option<Instant> {
+        let browser = self.commands.get(&id)?.browser.as_ref()?;
+        let seat = self.seats.get(browser)?;
+        Some(if seat.poll.is_some() { now } else { seat.last_word })
+    }
+
+    /// Tells whether any browser is there, and when that changes if nobody is heard of.
+    pub(crate) fn presence(&self, now: Instant, linger: Duration) -> (bool, Option<Instant>) {
+        let there = || self.seats.values().filter(|seat| seat.is_there(now, linger));
+        let until = there().map(|seat| match seat.poll {
+            Some(_) => None,
+            None => Some(seat.last_word + linger),
+        });
+        let is_held = until.clone().any(|until| until.is_none());
+        (there().next().is_some(), until.flatten().max().filter(|_| !is_held))
+    }
+
+    /// Shows the browsers.
+    pub(crate) fn browsers(&self, now: Instant, linger: Duration) -> Vec<Presence> {
+        let show = |(name, seat): (&Arc<str>, &Seat)| Presence {
+            name: Arc::clone(name),
+            is_there: seat.is_there(now, linger),
+            silent_for: match seat.poll {
+                Some(_) => Duration::ZERO,
+                None => now.saturating_duration_since(seat.last_word),
+            },
+            n_waiting: seat.outbox.len(),
+        };
+        self.seats.iter().map(show).collect()
+    }
+}
+
+impl Laid {
+    /// Writes what the browser has to be told of the command now, if anything.
+    fn entry(&mut self, now: Instant, id: TaskId, boot: &Arc<str>) -> Option<String> {
+        let Command { stage, .. } = self.command;
+        if stage == Stage::Accepted {
+            let is_due = self.stop_sent.is_none_or(|at| now.duration_since(at) >= UNSURE);
+            if !(self.is_stopping && is_due) {
+                return None;
+            }
+            self.stop_sent = Some(now);
+            return serde_json::to_string(&Stopping::of(id)).ok();
+        }
+        let is_due = match &self.delivered {
+            None => true,
+            // Another start's: it is being given back.
+            Some((to, at)) => to == boot && now.duration_since(*at) >= UNSURE,
+        };
+        if !is_due || self.is_stopping {
+            return None;
+        }
+        self.command.stage = stage.next(Move::Deliver)?;
+        self.delivered = Some((Arc::clone(boot), now));
+        let command = &self.command;
+        let correlation_id = id.spell(Spelling::Correlation);
+        let entry = Delivery {
+            id: format!("{correlation_id}.{}", command.fence.raw()),
+            correlation_id,
+            kind: "browser_action",
+            params: &command.params,
+            attempt: command.attempt,
+            fence: command.fence,
+            tab_id: command.tab_id,
+            accept_ms: millis(command.accept),
+            deadline_ms: millis(command.run),
+        };
+        serde_json::to_string(&entry).ok()
+    }
+}
+
+impl Seat {
+    fn new(now: Instant, boot: &Arc<str>) -> Self {
+        Self {
+            boot: Arc::clone(boot),
+            poll: None,
+            wake: Arc::default(),
+            last_word: now,
+            outbox: BTreeMap::new(),
+        }
+    }
+
+    fn is_there(&self, now: Instant, linger: Duration) -> bool {
+        self.poll.is_some() || now.saturating_duration_since(self.last_word) < linger
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

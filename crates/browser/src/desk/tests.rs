@@ -1,0 +1,206 @@
+use raincheck_core::content::Json;
+use serde_json::Value;
+
+use super::*;
+
+const LINGER: Duration = Duration::from_secs(3);
+const MOST: usize = 8;
+
+/// A desk with a clock of its own.
+struct Table {
+    desk: Desk,
+    now: Instant,
+    heard: Vec<mpsc::UnboundedReceiver<Report>>,
+}
+
+fn id(n: u8) -> TaskId {
+    TaskId::from_parts(u64::from(n), [n; 10])
+}
+
+fn name(text: &str) -> Arc<str> {
+    text.into()
+}
+
+impl Table {
+    fn new() -> Self {
+        Self { desk: Desk::default(), now: Instant::now(), heard: Vec::new() }
+    }
+
+    fn lay(&mut self, n: u8, stage: Stage, target: Option<&str>) {
+        let (reports, heard) = mpsc::unbounded_channel();
+        self.heard.push(heard);
+        let command = Command {
+            fence: Fence::new(1, u32::from(n)),
+            attempt: 1,
+            stage,
+            target: target.map(name),
+            tab_id: None,
+            params: Json::empty_object(),
+            accept: LINGER,
+            run: LINGER,
+            reports,
+            recorded: CancellationToken::new(),
+        };
+        self.desk.lay(self.now, LINGER, id(n), command);
+    }
+
+    fn open(&mut self, browser: &str, boot: &str) -> u64 {
+        let (browser, boot) = (name(browser), name(boot));
+        let poll = self.desk.open(self.now, (&browser, &boot), (LINGER, MOST));
+        poll.expect("room for a browser").serial
+    }
+
+    fn take(&mut self, browser: &str, serial: u64) -> Vec<String> {
+        match self.desk.take(self.now, &name(browser), serial) {
+            Taken::Replaced => vec!["replaced".to_owned()],
+            Taken::Entries(entries) => entries.iter().map(|entry| shown(entry)).collect(),
+        }
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now += Duration::from_millis(millis);
+    }
+}
+
+/// `run 1` for a delivery of the command with the fence 1, `cancel` for a request to stop.
+fn shown(entry: &str) -> String {
+    let entry: Value = serde_json::from_str(entry).expect("JSON");
+    match entry["fence"].as_u64() {
+        Some(fence) => format!("run {}", fence & 0xffff_ffff),
+        None => entry["type"].as_str().expect("a type").to_owned(),
+    }
+}
+
+#[test]
+fn a_command_goes_to_a_poll_once_in_the_order_of_arrival() {
+    let mut table = Table::new();
+    let poll = table.open("a", "1");
+    table.lay(1, Stage::Posted, None);
+    table.lay(2, Stage::Posted, None);
+    assert_eq!(table.take("a", poll), ["run 1", "run 2"]);
+    assert!(table.take("a", poll).is_empty());
+}
+
+#[test]
+fn a_delivery_that_nobody_answered_goes_out_again_to_the_same_start_only() {
+    // [LEASE-5]
+    let mut table = Table::new();
+    let poll = table.open("a", "1");
+    table.lay(1, Stage::Posted, None);
+    assert_eq!(table.take("a", poll), ["run 1"]);
+    table.wait(700);
+    let poll = table.open("a", "1");
+    assert!(table.take("a", poll).is_empty(), "it may be on its way");
+    table.wait(100);
+    assert_eq!(table.take("a", poll), ["run 1"]);
+    table.wait(5000);
+    let poll = table.open("a", "2");
+    assert!(table.take("a", poll).is_empty(), "it is given back for a newer fence");
+    assert!(matches!(table.heard[0].try_recv(), Ok(Report::GivenBack)));
+}
+
+#[test]
+fn what_was_accepted_is_never_handed_out_again() {
+    // [LEASE-6]
+    let mut table = Table::new();
+    let poll = table.open("a", "1");
+    table.lay(1, Stage::Posted, None);
+    table.take("a", poll);
+    assert!(table.desk.step(id(1), Move::Accept));
+    table.wait(60_000);
+    let poll = table.open("a", "2");
+    assert!(table.take("a", poll).is_empty());
+    assert!(table.heard[0].try_recv().is_err(), "nobody gives it back");
+}
+
+#[test]
+fn a_request_to_stop_goes_out_until_the_end_is_told() {
+    // [CANCEL-2]
+    let mut table = Table::new();
+    let poll = table.open("a", "1");
+    table.lay(1, Stage::Posted, None);
+    table.take("a", poll);
+    table.desk.step(id(1), Move::Accept);
+    table.desk.stop(id(1));
+    assert_eq!(table.take("a", poll), ["cancel"]);
+    assert!(table.take("a", poll).is_empty());
+    table.wait(1000);
+    let poll = table.open("a", "1");
+    assert_eq!(table.take("a", poll), ["cancel"]);
+    table.desk.step(id(1), Move::End);
+    table.wait(1000);
+    assert!(table.take("a", poll).is_empty());
+}
+
+#[test]
+fn a_newer_poll_takes_the_place_of_an_older_one() {
+    let mut table = Table::new();
+    let (old, new) = (table.open("a", "1"), table.open("a", "1"));
+    assert_eq!(table.take("a", old), ["replaced"]);
+    assert!(table.take("a", new).is_empty());
+    table.desk.close(table.now, &name("a"), old);
+    assert_eq!(table.desk.presence(table.now, LINGER), (true, None), "the newer one is held");
+}
+
+#[test]
+fn a_browser_is_there_while_it_polls_and_a_moment_longer() {
+    // [QUEUE-5]
+    let mut table = Table::new();
+    assert_eq!(table.desk.presence(table.now, LINGER), (false, None));
+    let poll = table.open("a", "1");
+    table.wait(20_000);
+    assert_eq!(table.desk.presence(table.now, LINGER), (true, None));
+    table.desk.close(table.now, &name("a"), poll);
+    assert_eq!(table.desk.presence(table.now, LINGER), (true, Some(table.now + LINGER)));
+    table.wait(3000);
+    assert_eq!(table.desk.presence(table.now, LINGER), (false, None));
+}
+
+#[test]
+fn a_command_goes_to_the_browser_it_names_and_any_other_to_the_one_that_polls() {
+    let mut table = Table::new();
+    let first = table.open("a", "1");
+    table.desk.close(table.now, &name("a"), first);
+    table.wait(1);
+    let second = table.open("b", "1");
+    table.lay(1, Stage::Posted, Some("a"));
+    table.lay(2, Stage::Posted, None);
+    table.lay(3, Stage::Posted, Some("c"));
+    assert_eq!(table.take("b", second), ["run 2"]);
+    let first = table.open("a", "1");
+    assert_eq!(table.take("a", first), ["run 1"]);
+    let third = table.open("c", "1");
+    assert_eq!(table.take("c", third), ["run 3"]);
+}
+
+#[test]
+fn only_the_attempt_that_is_under_way_is_listened_to() {
+    // [LEASE-1]
+    let mut table = Table::new();
+    table.lay(1, Stage::Posted, None);
+    let mut ask = |n: u8, fence: Option<u32>| {
+        let fence = fence.map(|n| Fence::new(1, n));
+        table.desk.addressee(id(n), fence, None)
+    };
+    assert!(matches!(ask(1, Some(1)), Addressee::Executor(..)));
+    assert!(matches!(ask(1, None), Addressee::Executor(..)));
+    assert!(matches!(ask(1, Some(9)), Addressee::Stale));
+    assert!(matches!(ask(2, Some(1)), Addressee::Nobody));
+    table.desk.step(id(1), Move::End);
+    assert!(matches!(table.desk.addressee(id(1), None, None), Addressee::Ended(_)));
+    table.desk.recorded(id(1));
+    assert!(matches!(table.desk.addressee(id(1), None, None), Addressee::Nobody));
+}
+
+#[test]
+fn of_too_many_browsers_one_that_is_gone_makes_room() {
+    let mut table = Table::new();
+    let polls: Vec<u64> = (0..MOST).map(|n| table.open(&format!("b{n}"), "1")).collect();
+    let (late, boot) = (name("late"), name("1"));
+    let open =
+        |table: &mut Table| table.desk.open(table.now, (&late, &boot), (LINGER, MOST)).is_some();
+    assert!(!open(&mut table), "all are there");
+    table.desk.close(table.now, &name("b3"), polls[3]);
+    table.wait(3000);
+    assert!(open(&mut table));
+}

@@ -1,0 +1,228 @@
+//! Runs commands: lays each on the desk and waits for what its browser says.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
+use raincheck_core::lifecycle::State;
+use raincheck_core::task::Outcome;
+use raincheck_runtime::{Attempt, Executor, StartReport, Stop, TaskContext};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::bridge::Browser;
+use crate::desk::{Command, Move, Report, Stage};
+use crate::tools::Order;
+use crate::verdict::Verdict;
+use crate::views;
+
+/// Further away than any limit.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[async_trait]
+impl Executor for Browser {
+    async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
+        match Order::read(&attempt) {
+            Ok(order) => Run::new(self, &attempt, order, context, Stage::Posted).run().await,
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    /// Takes up a command of an earlier server. One that was never confirmed surely did not begin; any
+    /// other is finished by the browser that comes back [LEASE-5, LEASE-6].
+    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        let has_begun = attempt.row.started_at.is_some() || attempt.row.state == State::Running;
+        if !has_begun && context.not_delivered().await.is_ok() {
+            return None;
+        }
+        Some(match Order::read(&attempt) {
+            Ok(order) => Run::new(self, &attempt, order, context, Stage::Accepted).run().await,
+            Err(error) => Outcome::Failed(error),
+        })
+    }
+
+    async fn recorded(&self, id: TaskId, _number: u32) {
+        self.let_go(id);
+    }
+
+    fn start_report(&self) -> StartReport {
+        StartReport::ByExecutor
+    }
+}
+
+/// What the wait for a command comes to.
+enum Step {
+    On,
+    End(Outcome),
+}
+
+/// One command under way. Dropping it takes the command off the desk, unless it ended.
+struct Run<'a> {
+    bridge: &'a Browser,
+    context: TaskContext,
+    what: String,
+    reports: UnboundedReceiver<Report>,
+    is_accepted: bool,
+    has_ended: bool,
+    begun: Instant,
+    /// When a command that was told to stop is given up.
+    give_up: Option<Instant>,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        bridge: &'a Browser,
+        attempt: &Attempt,
+        order: Order,
+        context: TaskContext,
+        stage: Stage,
+    ) -> Self {
+        let (sender, reports) = mpsc::unbounded_channel();
+        let limits = &attempt.row.task.limits;
+        let command = Command {
+            fence: attempt.row.fence,
+            attempt: attempt.row.attempt,
+            stage,
+            target: order.browser,
+            tab_id: order.tab_id,
+            params: order.params,
+            accept: limits.accept,
+            run: limits.run.unwrap_or(NEVER),
+            reports: sender,
+            recorded: CancellationToken::new(),
+        };
+        bridge.lay(context.id(), command);
+        Self {
+            bridge,
+            context,
+            what: order.what,
+            reports,
+            is_accepted: stage == Stage::Accepted,
+            has_ended: false,
+            begun: Instant::now(),
+            give_up: None,
+        }
+    }
+
+    async fn run(mut self) -> Outcome {
+        let stop = self.context.stop().clone();
+        loop {
+            let next_look = self.next_look();
+            let step = tokio::select! {
+                biased;
+                Some(report) = self.reports.recv() => self.hear(report).await,
+                () = stop.cancelled(), if self.give_up.is_none() => self.wind_down(),
+                () = sleep_until(next_look) => self.look(),
+            };
+            if let Step::End(outcome) = step {
+                return outcome;
+            }
+        }
+    }
+
+    async fn hear(&mut self, report: Report) -> Step {
+        match report {
+            Report::Accepted(answer) => {
+                let verdict = self.accept().await;
+                // The browser asks again when the answer did not reach it.
+                let _ = answer.send(verdict);
+                Step::On
+            }
+            Report::Progress(progress, partial) => {
+                if self.accept().await == Verdict::Accepted {
+                    progress.into_iter().for_each(|it| self.context.progress(it));
+                    partial.into_iter().for_each(|it| self.context.partial(it));
+                }
+                Step::On
+            }
+            Report::Ended(outcome) => {
+                // Any word about a command says that it was taken on.
+                self.accept().await;
+                self.has_ended = true;
+                Step::End(views::shaped(&self.what, outcome))
+            }
+            Report::GivenBack => self.give_back().await,
+        }
+    }
+
+    /// Commits that the command runs, and only then lets its browser begin [LEASE-5].
+    async fn accept(&mut self) -> Verdict {
+        if self.is_accepted {
+            return Verdict::Accepted;
+        }
+        match self.context.started().await {
+            Ok(()) => {
+                self.is_accepted = true;
+                self.bridge.step(self.context.id(), Move::Accept);
+                Verdict::Accepted
+            }
+            Err(error) if error.kind == Kind::StorageUnavailable => Verdict::Unavailable,
+            Err(_) => Verdict::AlreadyTerminal,
+        }
+    }
+
+    /// Puts a command back in line that its browser surely did not begin with.
+    async fn give_back(&mut self) -> Step {
+        if self.is_accepted {
+            return Step::On;
+        }
+        match self.context.not_delivered().await {
+            Ok(()) => Step::End(Outcome::Cancelled),
+            // It has ended, or the store fails: the deadline says how it ends.
+            Err(_) => Step::On,
+        }
+    }
+
+    /// Stops a command that has to end: one that may have begun in its browser, any other at once.
+    fn wind_down(&mut self) -> Step {
+        let reason = self.context.stop_reason();
+        if !self.is_accepted || matches!(reason, Some(Stop::Lost | Stop::Shutdown)) {
+            return Step::End(Outcome::Cancelled);
+        }
+        self.bridge.stop(self.context.id());
+        self.give_up = Some(Instant::now() + self.bridge.settings().grace);
+        Step::On
+    }
+
+    fn next_look(&self) -> Instant {
+        self.give_up.unwrap_or_else(|| match self.is_accepted {
+            true => self.last_word() + self.bridge.settings().reconnect_grace,
+            false => Instant::now() + NEVER,
+        })
+    }
+
+    /// When the browser that runs it was last heard of.
+    fn last_word(&self) -> Instant {
+        self.bridge.last_word(self.context.id()).unwrap_or(self.begun)
+    }
+
+    fn look(&mut self) -> Step {
+        if self.give_up.is_some() {
+            return Step::End(Outcome::Cancelled);
+        }
+        let grace = self.bridge.settings().reconnect_grace;
+        if Instant::now() < self.last_word() + grace {
+            return Step::On;
+        }
+        let words = format!("the browser that ran it was silent for {} s", grace.as_secs());
+        Step::End(Outcome::Failed(Error::new(Kind::PeerLost, words)))
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.bridge.withdraw(self.context.id(), self.context.fence());
+        }
+    }
+}
+
+impl Order {
+    /// Reads what a leased task asks of the browser.
+    fn read(attempt: &Attempt) -> Result<Self, Error> {
+        let task = &attempt.row.task;
+        Self::of(task.tool.as_str(), &task.lane, &attempt.inputs)
+    }
+}

@@ -1,0 +1,324 @@
+//! The extension: its files, the folders that they were written to, and how it finds the server.
+//!
+//! The files are carried in the library. [`install`] writes them into a folder with a `pairing.json`
+//! beside them, which says where the server listens and with which secret: nothing has to be typed. A
+//! server that gets another port rewrites the `pairing.json` of every folder.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use raincheck_loopback::endpoint::{self, Endpoint};
+use raincheck_loopback::{Secret, port, private};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The files of the extension by their names.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+const MANIFEST: &str = "manifest.json";
+const PAIRING: &str = "pairing.json";
+
+/// Why a folder was not written.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The folder holds something else.
+    Occupied(PathBuf),
+    /// No extension of ours is there.
+    Absent(PathBuf),
+    /// A server runs, and would go on with what is to be changed.
+    Running(u32),
+    /// The system does not let us.
+    Failed(String),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<raincheck_loopback::Error> for Refusal {
+    fn from(error: raincheck_loopback::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// Where the bridge keeps what it needs to find and to be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    state: PathBuf,
+    endpoint: PathBuf,
+}
+
+/// What the extension reads to find the server.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pairing {
+    port: u16,
+    secret: String,
+    instance_id: String,
+}
+
+/// The folders that the extension was written to, with the files in each.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Installed(BTreeMap<PathBuf, Vec<String>>);
+
+impl Places {
+    /// Names the places below the folders for state and for what runs.
+    #[must_use]
+    pub fn new(state: &Path, runtime: &Path) -> Self {
+        Self { state: state.join("browser"), endpoint: runtime.join("browser/endpoint.json") }
+    }
+
+    /// Returns the file that tells where the server listens.
+    #[must_use]
+    pub fn endpoint(&self) -> &Path {
+        &self.endpoint
+    }
+
+    pub(crate) fn secret(&self) -> PathBuf {
+        self.state.join("secret")
+    }
+
+    pub(crate) fn port(&self) -> PathBuf {
+        self.state.join("port")
+    }
+
+    fn installed(&self) -> PathBuf {
+        self.state.join("installed.json")
+    }
+
+    /// Returns the server that runs now, if one does. Works with blocking calls.
+    #[must_use]
+    pub fn running(&self) -> Option<Endpoint> {
+        endpoint::read(&self.endpoint).ok().flatten().filter(Endpoint::is_running)
+    }
+
+    /// Returns the folders that the extension was written to. Works with blocking calls.
+    #[must_use]
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.list().map(|Installed(list)| list.into_keys().collect()).unwrap_or_default()
+    }
+
+    fn list(&self) -> Result<Installed, Refusal> {
+        let Some(bytes) = private::read(&self.installed())? else {
+            return Ok(Installed::default());
+        };
+        // A list that cannot be read costs its folders their next port, and is made anew.
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    fn keep(&self, list: &Installed) -> Result<(), Refusal> {
+        let bytes = serde_json::to_vec(list).map_err(io::Error::from)?;
+        Ok(private::write(&self.installed(), &bytes)?)
+    }
+
+    /// Tells every extension that was written where the server listens now; a folder that is gone is
+    /// forgotten. Works with blocking calls.
+    pub(crate) fn pair_all(&self, pairing: &Pairing) -> Result<(), Refusal> {
+        let mut list = self.list()?;
+        let before = list.0.len();
+        list.0.retain(|folder, _| is_ours(folder));
+        for folder in list.0.keys() {
+            pairing.write(folder)?;
+        }
+        if list.0.len() != before {
+            self.keep(&list)?;
+        }
+        Ok(())
+    }
+}
+
+impl Pairing {
+    pub(crate) fn new(port: u16, secret: &Secret, instance_id: &str) -> Self {
+        Self { port, secret: secret.text().to_owned(), instance_id: instance_id.to_owned() }
+    }
+
+    fn write(&self, folder: &Path) -> Result<(), Refusal> {
+        let path = folder.join(PAIRING);
+        let bytes = serde_json::to_vec(self).map_err(io::Error::from)?;
+        let is_same = private::read(&path)?.is_some_and(|found| found == bytes);
+        if is_same { Ok(()) } else { Ok(private::write(&path, &bytes)?) }
+    }
+}
+
+/// Returns the id that browsers give the extension, which follows from the key in its manifest.
+#[must_use]
+pub fn id() -> String {
+    let key = manifest().and_then(|manifest| STANDARD.decode(manifest.key).ok());
+    let digest = Sha256::digest(key.unwrap_or_default());
+    let letter = |nibble: u8| char::from(b'a' + nibble);
+    digest.iter().take(16).flat_map(|byte| [letter(byte >> 4), letter(byte & 15)]).collect()
+}
+
+/// Returns the only `Origin` that may come with a request of the extension [SEC-2].
+#[must_use]
+pub fn origin() -> String {
+    format!("chrome-extension://{}", id())
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    key: String,
+}
+
+fn manifest() -> Option<Manifest> {
+    let (_, bytes) = FILES.iter().find(|(name, _)| *name == MANIFEST)?;
+    serde_json::from_slice(bytes).ok()
+}
+
+/// Tells whether a folder holds this extension, of whatever version.
+fn is_ours(folder: &Path) -> bool {
+    let found = fs::read(folder.join(MANIFEST)).ok();
+    let found: Option<Manifest> = found.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    found.is_some_and(|found| manifest().is_some_and(|ours| ours.key == found.key))
+}
+
+/// Writes the extension into a folder, over an older one of ours. Works with blocking calls.
+///
+/// # Errors
+/// When the folder holds something else, or cannot be written.
+pub fn install(places: &Places, folder: &Path) -> Result<(), Refusal> {
+    let folder = std::path::absolute(folder)?;
+    let is_empty = !folder.exists() || fs::read_dir(&folder)?.next().is_none();
+    if !is_empty && !is_ours(&folder) {
+        return Err(Refusal::Occupied(folder));
+    }
+    let mut list = places.list()?;
+    for gone in list.0.get(&folder).into_iter().flatten() {
+        if !FILES.iter().any(|(name, _)| name == gone) {
+            fs::remove_file(folder.join(gone)).ok();
+        }
+    }
+    let secret = Secret::kept(&places.secret())?;
+    let pairing = match places.running() {
+        Some(server) => Pairing::new(server.port, &secret, &server.instance_id),
+        // The next server fills in its port.
+        None => Pairing::new(port::last(&places.port()).unwrap_or(0), &secret, ""),
+    };
+    // First the folder, its owner's alone; the manifest last, since with it the extension is there.
+    pairing.write(&folder)?;
+    let is_manifest = |name: &str| name == MANIFEST;
+    for (name, bytes) in FILES.iter().filter(|(name, _)| !is_manifest(name)) {
+        write(&folder.join(name), bytes)?;
+    }
+    for (name, bytes) in FILES.iter().filter(|(name, _)| is_manifest(name)) {
+        write(&folder.join(name), bytes)?;
+    }
+    list.0.insert(folder, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
+    places.keep(&list)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, bytes)
+}
+
+/// Removes what [`install`] wrote; what else is in the folder stays. Works with blocking calls.
+///
+/// # Errors
+/// When no extension of ours is there, or something cannot be removed.
+pub fn uninstall(places: &Places, folder: &Path) -> Result<(), Refusal> {
+    let folder = std::path::absolute(folder)?;
+    let mut list = places.list()?;
+    let known = list.0.remove(&folder);
+    if known.is_none() && !is_ours(&folder) {
+        return Err(Refusal::Absent(folder));
+    }
+    let ours = || FILES.iter().map(|(name, _)| (*name).to_owned());
+    let names: Vec<String> = known.unwrap_or_else(|| ours().collect());
+    for name in names.iter().map(String::as_str).chain([PAIRING]) {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let mut inner = Path::new(name).parent();
+        while let Some(part) = inner.filter(|part| !part.as_os_str().is_empty()) {
+            // One that holds something else stays.
+            fs::remove_dir(folder.join(part)).ok();
+            inner = part.parent();
+        }
+    }
+    fs::remove_dir(&folder).ok();
+    places.keep(&list)
+}
+
+/// Draws a new secret and gives it to every extension that was written; a copy of the old one opens
+/// nothing any more. Works with blocking calls.
+///
+/// # Errors
+/// When a server runs, which would go on with the old one, or the secret cannot be written.
+pub fn rotate(places: &Places) -> Result<usize, Refusal> {
+    if let Some(server) = places.running() {
+        return Err(Refusal::Running(server.pid));
+    }
+    let secret = Secret::rotate(&places.secret())?;
+    let last = port::last(&places.port()).unwrap_or(0);
+    places.pair_all(&Pairing::new(last, &secret, ""))?;
+    Ok(places.folders().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(dir: &Path) -> Places {
+        Places::new(&dir.join("state"), &dir.join("run"))
+    }
+
+    fn pairing(folder: &Path) -> Pairing {
+        serde_json::from_slice(&fs::read(folder.join(PAIRING)).expect("there")).expect("a pairing")
+    }
+
+    #[test]
+    fn the_id_is_the_one_that_browsers_derive() {
+        assert_eq!(id(), include_str!("../extension/ID").trim(), "[SEC-2]");
+    }
+
+    #[test]
+    fn a_folder_is_written_again_and_removed_without_what_is_not_ours() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (places, folder) = (places(dir.path()), dir.path().join("ext"));
+        install(&places, &folder).expect("installed");
+        assert!(is_ours(&folder));
+        fs::write(folder.join("mine.txt"), "mine").expect("written");
+        install(&places, &folder).expect("installed again");
+        assert_eq!(places.folders(), std::slice::from_ref(&folder));
+        uninstall(&places, &folder).expect("removed");
+        let left: Vec<_> = fs::read_dir(&folder).expect("there").flatten().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(matches!(uninstall(&places, &folder), Err(Refusal::Absent(_))));
+    }
+
+    #[test]
+    fn a_folder_with_something_else_is_left_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join("letter"), "dear").expect("written");
+        let refused = install(&places(dir.path()), dir.path());
+        assert!(matches!(refused, Err(Refusal::Occupied(_))), "{refused:?}");
+        assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1);
+    }
+
+    #[test]
+    fn every_folder_follows_the_port_and_the_secret() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let places = places(dir.path());
+        let folders = [dir.path().join("one"), dir.path().join("two")];
+        for folder in &folders {
+            install(&places, folder).expect("installed");
+        }
+        let first = pairing(&folders[0]);
+        let secret = Secret::from_text(&first.secret).expect("a secret");
+        places.pair_all(&Pairing::new(4711, &secret, "start-2")).expect("paired");
+        assert_eq!(pairing(&folders[1]).port, 4711);
+        assert_eq!(rotate(&places).expect("rotated"), 2);
+        for folder in &folders {
+            assert_ne!(pairing(folder).secret, first.secret);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The bridge as a tool set: where each call goes, and what it asks of the browser.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::lane;
+use raincheck_core::retry;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Limits, Outcome};
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Call, Executor, Placement, Route, ToolSet};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::actions::{ACTIONS, Entry, Place, Rule, SETTINGS, VIEWS, WHERE};
+use crate::address;
+use crate::arguments::{Arguments, Form};
+use crate::bridge::Browser;
+use crate::configure::{Limits as ToldLimits, set_limits};
+use crate::lanes;
+use crate::rings::Shelf;
+use crate::specs;
+use crate::views;
+
+/// What `observe` shows that the surface answers itself.
+const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_commands"];
+
+/// A tool of the set.
+struct Named {
+    name: &'static str,
+    /// The argument that says what is asked for.
+    chooser: &'static str,
+    /// What can be asked for.
+    entries: &'static [Entry],
+    /// What else can be asked for, and is answered elsewhere.
+    also: &'static [&'static str],
+}
+
+const TOOLS: &[Named] = &[
+    Named { name: specs::INTERACT, chooser: "action", entries: ACTIONS, also: &[] },
+    Named { name: specs::OBSERVE, chooser: "what", entries: VIEWS, also: COMMANDS },
+    Named { name: specs::CONFIGURE, chooser: "what", entries: SETTINGS, also: &[] },
+];
+
+/// What a task asks of the browser.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// The action or the view.
+    pub(crate) what: String,
+    /// The browser, where the caller named one.
+    pub(crate) browser: Option<Arc<str>>,
+    /// The tab, where one was named or chosen.
+    pub(crate) tab_id: Option<i64>,
+    /// What goes over the wire.
+    pub(crate) params: Json,
+}
+
+impl Order {
+    /// Reads the order from the inputs of a task that was placed.
+    pub(crate) fn of(tool: &str, lane: &LaneId, inputs: &Json) -> Result<Self, Error> {
+        let unread = |error: &dyn std::fmt::Display| {
+            Error::new(Kind::InvalidRequest, format!("the command cannot be read: {error}"))
+        };
+        let Named { chooser, .. } = named(tool)?;
+        let mut members: BTreeMap<String, Box<RawValue>> =
+            inputs.read().map_err(|error| unread(&error))?;
+        let chosen = members.remove(*chooser).ok_or_else(|| unread(&"it asks for nothing"))?;
+        let what = serde_json::from_str(chosen.get()).map_err(|error| unread(&error))?;
+        members.insert("action".to_owned(), chosen);
+        let arguments = Arguments::read(inputs)?;
+        Ok(Self {
+            what,
+            browser: arguments.text("browser_id").map(Arc::from),
+            tab_id: arguments.whole("tab_id").or_else(|| lanes::tab_of(lane)),
+            params: Json::of(&members).map_err(|error| unread(&error))?,
+        })
+    }
+}
+
+fn named(tool: &str) -> Result<&'static Named, Error> {
+    TOOLS
+        .iter()
+        .find(|known| known.name == tool)
+        .ok_or_else(|| Error::new(Kind::UnknownTool, format!("the browser has no tool `{tool}`")))
+}
+
+#[async_trait]
+impl ToolSet for Browser {
+    fn specs(&self) -> Vec<ToolSpec> {
+        specs::all(&self.settings())
+    }
+
+    fn lanes(&self) -> Vec<(LaneId, lane::Config)> {
+        lanes::fixed(self.settings().queue_limit)
+    }
+
+    async fn route(&self, call: &Call) -> Result<Route, Error> {
+        let Named { chooser, entries, also, .. } = named(call.tool.as_str())?;
+        let arguments = Arguments::read(&call.inputs)?;
+        let entry = arguments.choice(chooser, entries, |entry| entry.name, also)?;
+        let common = if entry.place == Place::Here { &[] } else { WHERE };
+        let tab: &[_] = if entry.name == "default_tab" { WHERE } else { common };
+        arguments.check((chooser, entry.name), &[entry.fields, tab])?;
+        match entry.rule {
+            Rule::None => {}
+            Rule::One(names) => arguments.check_one_of(entry.name, names, true)?,
+            Rule::Some(names) => arguments.check_one_of(entry.name, names, false)?,
+        }
+        for field in entry.fields.iter().filter(|field| field.form == Form::Address) {
+            if let Some(address) = arguments.text(field.name) {
+                address::check(field.name, address, self.port())?;
+            }
+        }
+        let lane = match entry.place {
+            Place::Here => {
+                return self.answer(entry.name, &arguments, &call.scope).map(Route::Answer);
+            }
+            Place::Control => LaneId::from(lanes::CONTROL),
+            Place::Tab => {
+                let tab = arguments.whole("tab_id").or_else(|| self.default_tab(&call.scope));
+                lanes::of_tab(arguments.text("browser_id"), tab)
+            }
+        };
+        self.check_owner()?;
+        self.ensure_lane(&lane).await?;
+        Ok(Route::Task(Box::new(self.placement(lane))))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::new(self.clone())
+    }
+
+    async fn forget(&self, _ids: &[TaskId]) {}
+}
+
+impl Browser {
+    fn placement(&self, lane: LaneId) -> Placement {
+        let settings = self.settings();
+        let limits = Limits {
+            ready: settings.accept,
+            ttl: settings.ttl,
+            accept: settings.accept,
+            run: Some(settings.run),
+            run_margin: settings.run_margin,
+            grace: settings.grace,
+            retention: settings.result_ttl,
+            ..Limits::default()
+        };
+        Placement { lane, waiting: None, limits, retry: retry::Policy::default() }
+    }
+
+    /// Answers from memory [QUEUE-4].
+    fn answer(&self, what: &str, arguments: &Arguments, scope: &Scope) -> Result<Outcome, Error> {
+        if let Some(shelf) = Shelf::of_view(what) {
+            return views::events(self, shelf, arguments);
+        }
+        match what {
+            "health" => views::health(self),
+            "default_tab" => {
+                let tab = arguments.whole("tab_id");
+                self.choices().choose_tab(scope, tab);
+                views::told(&json!({ "default_tab": tab }))
+            }
+            "limits" => {
+                let mut settings = self.settings();
+                set_limits(&mut settings, arguments)?;
+                views::told(&json!({ "limits": ToldLimits::of(&settings) }))
+            }
+            "clear" => {
+                let target = arguments.text("target").unwrap_or_default();
+                self.rings().clear(Shelf::of_view(target));
+                views::told(&json!({ "cleared": target }))
+            }
+            _ => Err(Error::new(Kind::InvalidParams, format!("nothing is known of `{what}`"))),
+        }
+    }
+}

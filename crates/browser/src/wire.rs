@@ -1,0 +1,364 @@
+//! What goes over the wire: entries of a poll, and the items of a post.
+
+use std::borrow::Cow;
+
+use raincheck_core::content::{Content, Json, MAX_DEPTH};
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::ids::{Fence, Spelling, TaskId};
+use raincheck_core::progress::Progress;
+use raincheck_core::reply::Reply;
+use raincheck_core::task::Outcome;
+use raincheck_core::text;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+/// The version of the wire.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// The longest error message that is kept, in bytes.
+const MAX_MESSAGE: usize = 16 * 1024;
+
+/// A command as a poll delivers it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Delivery<'a> {
+    pub(crate) id: String,
+    pub(crate) correlation_id: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) params: &'a Json,
+    pub(crate) attempt: u32,
+    pub(crate) fence: Fence,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tab_id: Option<i64>,
+    /// From the delivery to the end of the time to accept it.
+    pub(crate) accept_ms: u64,
+    /// From the acceptance to the end of the run.
+    pub(crate) deadline_ms: u64,
+}
+
+/// The request to stop a command, as a poll delivers it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Stopping {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) correlation_id: String,
+}
+
+impl Stopping {
+    pub(crate) fn of(id: TaskId) -> Self {
+        Self { kind: "cancel", correlation_id: id.spell(Spelling::Correlation) }
+    }
+}
+
+/// What the extension says of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Accepted,
+    Pending,
+    Progress,
+    Complete,
+    Error,
+    Timeout,
+    Cancelled,
+}
+
+/// One item of a post.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Item<'a> {
+    #[serde(borrow)]
+    correlation_id: Cow<'a, str>,
+    pub(crate) attempt: Option<u32>,
+    fence: Option<u64>,
+    status: Status,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+    progress: Option<Progress>,
+    #[serde(default)]
+    partial: Option<Json>,
+    #[serde(borrow)]
+    engine: Option<Cow<'a, str>>,
+    tab_id: Option<i64>,
+    #[serde(borrow)]
+    origin: Option<Cow<'a, str>>,
+    #[serde(default)]
+    truncated: bool,
+}
+
+/// What an item says, once it is understood.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// The extension took the command on.
+    Accepted,
+    /// It is at work.
+    Progress(Option<Progress>, Option<Json>),
+    /// It is done.
+    Ended(Outcome),
+}
+
+/// An item that was understood.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) id: TaskId,
+    pub(crate) attempt: Option<u32>,
+    pub(crate) fence: Option<Fence>,
+    pub(crate) word: Word,
+}
+
+/// Splits a body into its items, each still as it was written: one object, or an array.
+pub(crate) fn items(body: &[u8]) -> Result<Vec<Box<RawValue>>, Error> {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    let read = match first {
+        Some(b'[') => serde_json::from_slice(body),
+        Some(b'{') => serde_json::from_slice(body).map(|item| vec![item]),
+        _ => return Err(Error::new(Kind::InvalidRequest, "the body is no JSON object or array")),
+    };
+    read.map_err(|error| Error::new(Kind::InvalidRequest, format!("the body is not JSON: {error}")))
+}
+
+/// The id that an item is about, as it spells it; for the answer to an item that is not understood.
+pub(crate) fn named(item: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        correlation_id: Option<String>,
+    }
+    let named: Named = serde_json::from_str(item.get()).ok()?;
+    named.correlation_id.map(|id| text::clip(&id, 200).to_owned())
+}
+
+/// Understands one item; what is wrong with it is told in words.
+pub(crate) fn understand(item: &RawValue) -> Result<Said, Error> {
+    let invalid = |why: &str| Error::new(Kind::InvalidRequest, why.to_owned());
+    let whole = mended(item.get());
+    let item: Item<'_> =
+        serde_json::from_str(&whole).map_err(|error| invalid(&words_of(&error)))?;
+    for part in [item.result, item.error].into_iter().flatten() {
+        if Json::parse(part.get()).is_err() {
+            return Err(invalid(&format!("`result` nests deeper than {MAX_DEPTH} levels")));
+        }
+    }
+    // An id that is none is nobody's command.
+    let id = item.correlation_id.parse().map_err(|_| Error::not_found())?;
+    let (attempt, fence) = (item.attempt, item.fence.map(Fence::from_raw));
+    Ok(Said { id, attempt, fence, word: item.word()? })
+}
+
+fn words_of(error: &serde_json::Error) -> String {
+    format!("the item is not understood: {}", text::escape(&error.to_string()))
+}
+
+impl Item<'_> {
+    fn word(self) -> Result<Word, Error> {
+        let ended = match self.status {
+            Status::Accepted => return Ok(Word::Accepted),
+            Status::Pending | Status::Progress => {
+                return Ok(Word::Progress(self.progress, self.partial));
+            }
+            Status::Complete => Outcome::Succeeded(vec![Content::Json(self.reply()?)]),
+            Status::Error => Outcome::Failed(self.failure(Kind::ToolFailed)),
+            Status::Timeout => Outcome::Failed(self.failure(Kind::RunTimeout)),
+            Status::Cancelled => Outcome::Cancelled,
+        };
+        Ok(Word::Ended(ended))
+    }
+
+    fn reply(&self) -> Result<Json, Error> {
+        let reply = Reply {
+            result: self.result,
+            engine: self.engine.as_deref().map(|it| Cow::Borrowed(text::clip(it, 100))),
+            tab_id: self.tab_id,
+            origin: self.origin.as_deref().map(|it| Cow::Borrowed(text::clip(it, 2048))),
+            truncated: self.truncated,
+        };
+        reply.to_json().map_err(|error| Error::new(Kind::InvalidRequest, error.to_string()))
+    }
+
+    /// Makes the error that the extension tells of: words, or an object with a code of its own.
+    fn failure(&self, kind: Kind) -> Error {
+        #[derive(Deserialize)]
+        struct Told {
+            code: Option<String>,
+            message: Option<String>,
+        }
+        let raw = self.error.map(RawValue::get);
+        let words = raw.and_then(|raw| serde_json::from_str::<String>(raw).ok());
+        let told: Option<Told> = raw.and_then(|raw| serde_json::from_str(raw).ok());
+        let code = told.as_ref().and_then(|told| told.code.as_deref());
+        let message = words.or_else(|| told.as_ref().and_then(|told| told.message.clone()));
+        let message = message.unwrap_or_else(|| {
+            let is_limit = kind == Kind::RunTimeout;
+            let words = if is_limit {
+                "the extension stopped it at its time limit"
+            } else {
+                "the extension gave no reason"
+            };
+            words.to_owned()
+        });
+        let mut error = match code.filter(|_| kind == Kind::ToolFailed) {
+            Some(code) => coded(code, text::clip(&message, MAX_MESSAGE)),
+            None => Error::new(kind, text::clip(&message, MAX_MESSAGE)),
+        };
+        if told.is_some()
+            && let Some(details) = raw.and_then(|raw| Json::parse(raw).ok())
+        {
+            error = error.with_details(details);
+        }
+        error
+    }
+}
+
+/// What the extension's own codes are in the error table; any other is a failed tool.
+const CODES: &[(&str, Kind, Option<Guarantee>)] = &[
+    ("tab_gone", Kind::PeerNotReady, None),
+    ("invalid_params", Kind::InvalidParams, None),
+    ("url_blocked", Kind::UrlBlocked, Some(Guarantee::Executed)),
+    ("too_large", Kind::TooLarge, None),
+    ("worker_lost", Kind::WorkerLost, None),
+    ("not_executed", Kind::ToolFailed, Some(Guarantee::NotExecuted)),
+];
+
+fn coded(code: &str, message: &str) -> Error {
+    let (kind, guarantee) = CODES
+        .iter()
+        .find(|(known, ..)| *known == code)
+        .map_or((Kind::ToolFailed, None), |(_, kind, guarantee)| (*kind, *guarantee));
+    let error = Error::new(kind, message);
+    match guarantee {
+        Some(guarantee) => error.with_guarantee(guarantee),
+        None => error,
+    }
+}
+
+/// Reads a member that may be `null` and is there all the same.
+fn present<'de: 'a, 'a, D>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Replaces each half of a character, which pages can make and JSON readers refuse, by U+FFFD.
+fn mended(json: &str) -> Cow<'_, str> {
+    let Some(first) = json.find("\\u") else { return Cow::Borrowed(json) };
+    let mut mended: Option<String> = None;
+    let (mut at, mut copied) = (first, 0);
+    while let Some(step) = json.get(at..).and_then(|rest| rest.find('\\')) {
+        at += step;
+        let unit = |at: usize| {
+            let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+            u16::from_str_radix(digits, 16).ok()
+        };
+        let Some(code) = unit(at) else {
+            // Another escape: its second character is no escape's first.
+            at += 2;
+            continue;
+        };
+        let is_pair =
+            matches!(code, 0xd800..=0xdbff) && matches!(unit(at + 6), Some(0xdc00..=0xdfff));
+        if is_pair {
+            at += 12;
+            continue;
+        }
+        if matches!(code, 0xd800..=0xdfff) {
+            let mended = mended.get_or_insert_default();
+            mended.push_str(json.get(copied..at).unwrap_or_default());
+            mended.push_str("\\ufffd");
+            copied = at + 6;
+        }
+        at += 6;
+    }
+    match mended {
+        None => Cow::Borrowed(json),
+        Some(mut text) => {
+            text.push_str(json.get(copied..).unwrap_or_default());
+            Cow::Owned(text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(item: &str) -> Result<Said, Error> {
+        let all = items(item.as_bytes()).expect("a body");
+        understand(&all[0])
+    }
+
+    fn id() -> String {
+        TaskId::from_parts(1_700_000_000_000, [7; 10]).spell(Spelling::Correlation)
+    }
+
+    #[test]
+    fn a_body_is_one_object_or_an_array_of_whatever() {
+        assert_eq!(items(br#" {"a":1}"#).expect("one").len(), 1);
+        assert_eq!(items(br#"[{},"x",[1]]"#).expect("three").len(), 3);
+        for bad in [&b"null"[..], b"\"x\"", b"", b"{", b"1e999", b"\0"] {
+            assert_eq!(items(bad).expect_err("no body").kind, Kind::InvalidRequest);
+        }
+    }
+
+    #[test]
+    fn no_value_and_null_are_told_apart() {
+        // Case browser-complete-without-value.
+        for (result, kept) in [("", "{}"), (r#","result":null"#, r#"{"result":null}"#)] {
+            let item = format!(r#"{{"correlation_id":"{}","status":"complete"{result}}}"#, id());
+            let Word::Ended(Outcome::Succeeded(parts)) = said(&item).expect("understood").word
+            else {
+                panic!("{item}")
+            };
+            let [Content::Json(json)] = parts.as_slice() else { panic!("{parts:?}") };
+            assert_eq!(json.get(), kept);
+        }
+    }
+
+    #[test]
+    fn an_item_that_is_not_understood_says_why() {
+        let id = id();
+        for (item, kind) in [
+            (r#"{"status":"complete"}"#.to_owned(), Kind::InvalidRequest),
+            (format!(r#"{{"correlation_id":"{id}","status":"done"}}"#), Kind::InvalidRequest),
+            (r#"{"correlation_id":null,"status":"complete"}"#.to_owned(), Kind::InvalidRequest),
+            (r#"{"correlation_id":"corr-1-zz","status":"complete"}"#.to_owned(), Kind::NotFound),
+        ] {
+            assert_eq!(said(&item).expect_err(&item).kind, kind, "{item}");
+        }
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let item = format!(r#"{{"correlation_id":"{id}","status":"complete","result":{deep}}}"#);
+        assert_eq!(said(&item).expect_err("deep").kind, Kind::InvalidRequest, "[SEC-6]");
+    }
+
+    #[test]
+    fn an_error_is_words_or_an_object_with_a_code() {
+        let failure = |error: &str| {
+            let item =
+                format!(r#"{{"correlation_id":"{}","status":"error","error":{error}}}"#, id());
+            let Word::Ended(Outcome::Failed(error)) = said(&item).expect("understood").word else {
+                panic!("{item}")
+            };
+            error
+        };
+        assert_eq!(&*failure(r#""boom""#).message, "boom");
+        let coded = failure(r#"{"code":"tab_gone","message":"tab 7 is closed"}"#);
+        assert_eq!((coded.kind, &*coded.message), (Kind::PeerNotReady, "tab 7 is closed"));
+        assert_eq!(failure(r#"{"line":3}"#).kind, Kind::ToolFailed);
+        assert_eq!(failure("7").kind, Kind::ToolFailed);
+    }
+
+    #[test]
+    fn halves_of_characters_are_replaced_and_whole_ones_are_not() {
+        // Case browser-odd-values.
+        let cases = [
+            (r#""\ud83d\ude00""#, r#""\ud83d\ude00""#),
+            (r#""\ud83d""#, r#""\ufffd""#),
+            (r#""a\ude00b\ud83dc""#, r#""a\ufffdb\ufffdc""#),
+            (r#""\\ud83d""#, r#""\\ud83d""#),
+            (r#""\n\u0041\ud83d\ud83d\ude00""#, r#""\n\u0041\ufffd\ud83d\ude00""#),
+        ];
+        for (json, whole) in cases {
+            assert_eq!(mended(json), whole);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! `observe pending_commands` and `observe failed_commands`.
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::Spelling;
+use raincheck_core::lifecycle::State;
+use raincheck_core::store::{Cursor, Filter, Page};
+use raincheck_core::task::Row;
+use raincheck_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::answer::Answer;
+use crate::arguments::{Fields, Whole};
+use crate::call::Caller;
+use crate::cursor::Binding;
+use crate::dialect::browser::{self as words, To};
+use crate::server::Facade;
+
+/// How many failures are shown at the most (seed 2).
+const MOST_FAILED: usize = 100;
+
+/// How many rows one step of a search reads.
+const STEP: u32 = 200;
+
+/// How many steps a search takes at the most.
+const STEPS: u32 = 25;
+
+const LIVE: &[State] = &[
+    State::Waiting,
+    State::Queued,
+    State::Scheduled,
+    State::Running,
+    State::InputRequired,
+    State::CancelRequested,
+    State::Cancelling,
+];
+
+const ENDED: &[State] = &[State::Succeeded, State::Failed, State::TimedOut, State::Cancelled];
+
+const FAILED: &[State] = &[State::Failed, State::TimedOut, State::Expired];
+
+/// All commands of a caller.
+#[derive(Serialize)]
+struct Commands<'a> {
+    pending: Vec<Pending<'a>>,
+    completed: Vec<Completed<'a>>,
+    failed: Vec<Failed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Pending<'a> {
+    correlation_id: String,
+    created_at: Timestamp,
+    command: &'a str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_reason: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Completed<'a> {
+    correlation_id: String,
+    completed_at: Option<Timestamp>,
+    duration_ms: u64,
+    command: &'a str,
+}
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    correlation_id: String,
+    error: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expired_at: Option<Timestamp>,
+    hint: String,
+    command: &'a str,
+}
+
+pub(super) async fn pending(
+    facade: &Facade,
+    arguments: &Json,
+    caller: &Caller,
+) -> Result<Answer, Error> {
+    let mut fields = Fields::read(arguments, &["what", "filter", "cursor", "limit"])?;
+    let filter = fields.optional::<String>("filter")?;
+    let limit = limit(&mut fields)?;
+    let binding = Binding::Tasks(&caller.scope);
+    let before = match fields.optional::<String>("cursor")? {
+        Some(cursor) => Some(Cursor(binding.read(&cursor)?)),
+        None => None,
+    };
+    let live = match before {
+        // Whatever still runs stands on the first page.
+        None => all(facade, caller, LIVE).await?,
+        Some(_) => Vec::new(),
+    };
+    let wanted = Filter { states: ENDED.to_vec(), ..Filter::default() };
+    let page: Page<Row> = facade.engine().list(&caller.scope, &wanted, before, limit).await?;
+    let next_cursor = page.items.last().filter(|_| page.has_more).map(|row| binding.write(row.seq));
+    let fits = |row: &&Row| filter.as_deref().is_none_or(|needle| has(row, needle));
+    let ended = || page.items.iter().filter(fits);
+    Ok(Answer::json(&Commands {
+        pending: live.iter().filter(fits).map(shown_pending).collect(),
+        completed: ended()
+            .filter(|row| row.state == State::Succeeded)
+            .map(shown_completed)
+            .collect(),
+        failed: ended().filter(|row| row.state != State::Succeeded).map(shown_failed).collect(),
+        next_cursor,
+    }))
+}
+
+/// Lists what failed, what was not read in time and what never ran in time, the newest first.
+pub(super) async fn failed(
+    facade: &Facade,
+    arguments: &Json,
+    caller: &Caller,
+) -> Result<Answer, Error> {
+    let mut fields = Fields::read(arguments, &["what", "filter", "limit"])?;
+    let filter = fields.optional::<String>("filter")?;
+    let limit = usize::try_from(limit(&mut fields)?).unwrap_or(MOST_FAILED).min(MOST_FAILED);
+    let mut rows = all(facade, caller, FAILED).await?;
+    rows.retain(|row| row.state != State::Expired || was_missed(facade, row));
+    rows.retain(|row| filter.as_deref().is_none_or(|needle| has(row, needle)));
+    rows.sort_by_key(|row| std::cmp::Reverse((instant(row), row.seq)));
+    let failed: Vec<Failed<'_>> = rows.iter().take(limit).map(shown_failed).collect();
+    Ok(Answer::json(&failed).listed_as("failed"))
+}
+
+/// Tells whether a result expired that nobody had read, or a command before it could run. A failure
+/// was told of while it was kept.
+fn was_missed(facade: &Facade, row: &Row) -> bool {
+    let never_ran = row.failure == Some(Kind::Expired);
+    let had_result = row.failure.is_none() && row.cancel.is_none();
+    never_ran || (had_result && !facade.readings().has(row.id()))
+}
+
+fn instant(row: &Row) -> Timestamp {
+    if row.state == State::Expired {
+        row.updated_at
+    } else {
+        row.ended_at.unwrap_or(row.updated_at)
+    }
+}
+
+async fn all(facade: &Facade, caller: &Caller, states: &[State]) -> Result<Vec<Row>, Error> {
+    let filter = Filter { states: states.to_vec(), ..Filter::default() };
+    let (mut rows, mut before) = (Vec::new(), None);
+    for _ in 0..STEPS {
+        let page = facade.engine().list(&caller.scope, &filter, before, STEP).await?;
+        before = page.items.last().map(|row| Cursor(row.seq));
+        rows.extend(page.items);
+        if !page.has_more {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+fn limit(fields: &mut Fields) -> Result<u32, Error> {
+    let Some(Whole(limit)) = fields.optional::<Whole>("limit")? else { return Ok(100) };
+    u32::try_from(limit)
+        .ok()
+        .filter(|limit| (1..=200).contains(limit))
+        .ok_or_else(|| fields.wrong("limit", "must be between 1 and 200"))
+}
+
+fn has(row: &Row, needle: &str) -> bool {
+    let needle = needle.to_lowercase();
+    command(row).contains(&needle) || id(row).contains(&needle)
+}
+
+fn id(row: &Row) -> String {
+    row.id().spell(Spelling::Correlation)
+}
+
+/// What a command does: it is noted when it is made.
+fn command(row: &Row) -> &str {
+    row.task.tags.first().map_or(row.task.tool.as_str(), |tag| tag)
+}
+
+fn shown_pending(row: &Row) -> Pending<'_> {
+    Pending {
+        correlation_id: id(row),
+        created_at: row.task.submitted_at,
+        command: command(row),
+        status: words::word(row.state, To::Submitter),
+        waiting_reason: row.waiting.map(raincheck_core::task::WaitReason::as_str),
+    }
+}
+
+fn shown_completed(row: &Row) -> Completed<'_> {
+    let ended = row.ended_at.unwrap_or(row.updated_at);
+    let span = ended.since(row.started_at.unwrap_or(row.task.submitted_at));
+    Completed {
+        correlation_id: id(row),
+        completed_at: row.ended_at,
+        duration_ms: u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
+        command: command(row),
+    }
+}
+
+fn shown_failed(row: &Row) -> Failed<'_> {
+    let is_expired = row.state == State::Expired;
+    let kind = if is_expired { Kind::Expired } else { row.failure.unwrap_or(Kind::Cancelled) };
+    let hint = match (is_expired, row.failure) {
+        (true, Some(_)) => {
+            "it stood in the queue of its tab for too long; submit it again".to_owned()
+        }
+        (true, None) => {
+            let kept = row.task.limits.retention.as_secs();
+            format!("its result was not read within {kept} s; run it again if you still need it")
+        }
+        (false, _) => words::hint(&Error::new(kind, "")),
+    };
+    Failed {
+        correlation_id: id(row),
+        error: words::code(kind),
+        failed_at: row.ended_at.filter(|_| !is_expired),
+        expired_at: is_expired.then_some(row.updated_at),
+        hint,
+        command: command(row),
+    }
+}
