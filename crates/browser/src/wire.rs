@@ -241,9 +241,11 @@ where
 
 /// Replaces each half of a character, which pages can make and JSON readers refuse, by U+FFFD.
 fn mended(json: &str) -> Cow<'_, str> {
-    let Some(first) = json.find("\\u") else { return Cow::Borrowed(json) };
+    if !json.contains("\\u") {
+        return Cow::Borrowed(json);
+    }
     let mut mended: Option<String> = None;
-    let (mut at, mut copied) = (first, 0);
+    let (mut at, mut copied) = (0, 0);
     while let Some(step) = json.get(at..).and_then(|rest| rest.find('\\')) {
         at += step;
         let unit = |at: usize| {
