@@ -54,6 +54,9 @@ chrome.runtime.onMessage.addListener((message, sender, answer) => {
   return true;
 });
 
+// Each end of the port learns at once when the other one is gone.
+chrome.runtime.onConnect.addListener((port) => port.onDisconnect.addListener(() => ensureOffscreen()));
+
 const ready = prepare();
 
 // ---- the link ----------------------------------------------------------------------------
@@ -108,8 +111,9 @@ async function prepare() {
     await blobs.clear();
   }
   await runner.recover();
+  background(runner.connected());
   await ensureOffscreen();
-  if (!(await chrome.alarms.get("look"))) await chrome.alarms.create("look", { periodInMinutes: 1 });
+  if (!(await chrome.alarms.get("look"))) await chrome.alarms.create("look", { periodInMinutes: 0.5 });
 }
 
 let creating = null;

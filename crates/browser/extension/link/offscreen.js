@@ -7,9 +7,11 @@ import { poll, prove, readPairing } from "./server.js";
 const WAIT_MS = 25_000;
 const RETRY_MS = 1000;
 const TICK_MS = 20_000;
+const EARLY_MS = 200;
 
 const link = { state: "starting", detail: "", server: null, name: "", connected_at: null, polled_at: null };
 let ticking = null;
+let life = null;
 
 chrome.runtime.onMessage.addListener((message, sender, answer) => {
   if (message?.to !== "offscreen" || sender.id !== chrome.runtime.id) return;
@@ -20,6 +22,7 @@ run();
 
 async function run() {
   const worker = await untilTold({ kind: "hello" });
+  life ??= watchLife();
   for (;;) {
     try {
       const pairing = await readPairing();
@@ -36,6 +39,7 @@ async function run() {
 /** Polls without a gap; ends with an error. The first answer makes the connection. */
 async function pollWhileGood(server, name) {
   for (let first = true; ; first = false) {
+    const asked_at = Date.now();
     const answer = await poll(server, first ? 0 : WAIT_MS);
     if (answer.status !== 200) throw refusal(answer.status);
     const entries = await answer.json();
@@ -45,6 +49,7 @@ async function pollWhileGood(server, name) {
       await tell({ kind: "connected", server });
     }
     if (Array.isArray(entries) && entries.length > 0) hand(server, entries);
+    else if (!first && Date.now() - asked_at < EARLY_MS) await sleep(EARLY_MS); // held for nothing: not asked in a tight loop
   }
 }
 
@@ -53,14 +58,25 @@ function hand(server, entries) {
   tell({ kind: "deliver", server, entries }).then(keepAwake);
 }
 
-/** While commands run the service worker is woken often enough to stay. */
+/** While commands run the service worker is woken often enough to stay, and at once when it was lost. */
 function keepAwake(reply) {
+  life ??= watchLife();
   const busy = (reply?.running ?? 0) > 0;
   if (busy && ticking === null) ticking = setInterval(() => tell({ kind: "tick" }).then(keepAwake), TICK_MS);
   if (!busy && ticking !== null) {
     clearInterval(ticking);
     ticking = null;
   }
+}
+
+/** The port closes when the service worker ends; it does not keep it from sleeping. */
+function watchLife() {
+  const port = chrome.runtime.connect({ name: "life" });
+  port.onDisconnect.addListener(() => {
+    life = null;
+    if (ticking !== null) tell({ kind: "tick" }).then(keepAwake);
+  });
+  return port;
 }
 
 async function lost(state, detail) {
