@@ -1,0 +1,64 @@
+// Every action by its name: what does it, and whether it waits in the tab's lane or goes past it.
+
+import { answerDialog, dismissOpen, setPolicy } from "../tabs/dialogs.js";
+import { back, forward, navigate, reload, stopLoading, wakeTab } from "../tabs/navigation.js";
+import { closeTab, listTabs, newTab, selectTab, setDefaultTab, targetTab } from "../tabs/tabs.js";
+import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
+import { pageText, screenshot, snapshot, waitFor } from "../page/read.js";
+import { executeJs, setEngine } from "../page/script.js";
+import { invalid } from "./errors.js";
+
+/** `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab. */
+const ACTIONS = {
+  execute_js: { in: "lane", act: executeJs },
+  navigate: { in: "lane", act: navigate },
+  back: { in: "lane", act: back },
+  forward: { in: "lane", act: forward },
+  reload: { in: "lane", act: reload },
+  click: { in: "lane", act: click },
+  hover: { in: "lane", act: hover },
+  type: { in: "lane", act: type },
+  fill: { in: "lane", act: fill },
+  press: { in: "lane", act: pressKey },
+  select: { in: "lane", act: select },
+  scroll: { in: "lane", act: scroll },
+  wait_for: { in: "lane", act: waitFor },
+  snapshot: { in: "lane", act: snapshot },
+  page_text: { in: "lane", act: pageText },
+  screenshot: { in: "lane", act: screenshot },
+  tab_close: { in: "tab", act: closeTab },
+  tab_select: { in: "tab", act: selectTab },
+  dialog: { in: "tab", act: answerDialog },
+  tab_new: { in: "browser", act: newTab },
+  tabs: { in: "browser", act: listTabs },
+  default_tab: { in: "browser", act: setDefaultTab },
+  dialog_policy: { in: "browser", act: setPolicy },
+  engine: { in: "browser", act: setEngine },
+};
+
+/** The tab of a command and the lane it waits in; fails for a tab that is gone. */
+export async function target(entry) {
+  const action = actionOf(entry);
+  if (action.in === "browser") return { tab_id: undefined, lane: null };
+  const { id } = await targetTab(entry);
+  return { tab_id: id, lane: action.in === "lane" ? id : null };
+}
+
+/** Does what a command says. `own_port` is the port of the server, which no page may be sent to. */
+export async function perform(entry, run, own_port) {
+  const action = actionOf(entry);
+  run.own_port = own_port;
+  if (action.in === "lane") {
+    await wakeTab(run.tab_id, run);
+    run.onStop((status) => status !== "error" && dismissOpen(run.tab_id));
+    if (action.act === navigate || action.act === reload) run.onStop((status) => status !== "error" && stopLoading(run.tab_id));
+  }
+  return await action.act(entry.params, run);
+}
+
+function actionOf({ params }) {
+  const name = params?.action ?? params?.what;
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : null;
+  if (!action) throw invalid(`the extension does not know the action \`${String(name).slice(0, 60)}\``);
+  return action;
+}

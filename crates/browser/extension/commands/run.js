@@ -1,0 +1,83 @@
+// One run of a command: its clock, and the ways it can be stopped. The first end counts.
+
+import { CommandError, asCommandError } from "./errors.js";
+
+const STOP_GRACE_MS = 3000;
+
+export class Run {
+  #resolve;
+  #end = new Promise((resolve) => (this.#resolve = resolve));
+  #stops = new Set();
+  #ends = [];
+  #limit_ms;
+  #begun;
+  ended = null;
+  engine = undefined;
+
+  constructor(id, limit_ms, report = () => {}) {
+    this.id = id;
+    this.#limit_ms = limit_ms;
+    this.#begun = performance.now();
+    this.report = report;
+  }
+
+  /** Milliseconds until the limit. */
+  get left_ms() {
+    return Math.max(0, this.#limit_ms - (performance.now() - this.#begun));
+  }
+
+  /** Milliseconds for a wait that still leaves time to tell what was missing. */
+  waitLimit(most_ms) {
+    return Math.max(0, Math.min(most_ms, this.left_ms - 250));
+  }
+
+  /** Registers how to stop what runs now; returns how to take that back. */
+  onStop(stop) {
+    this.#stops.add(stop);
+    return () => this.#stops.delete(stop);
+  }
+
+  /** Registers what is done when the run has ended, however it did. */
+  onEnd(act) {
+    this.#ends.push(act);
+  }
+
+  cancel(guarantee = "unknown") {
+    this.stop("cancelled", new CommandError("cancelled", "cancelled on request", { guarantee }));
+  }
+
+  /** Ends the run as it is: the end is noted first, then the work is stopped. */
+  stop(status, error) {
+    if (this.ended) return;
+    this.ended = { status, error: error.toWire() };
+    const stops = [...this.#stops].map((stop) => Promise.resolve().then(() => stop(status)));
+    const grace = new Promise((done) => setTimeout(done, STOP_GRACE_MS));
+    Promise.race([Promise.allSettled(stops), grace]).then(() => this.#resolve(this.ended));
+  }
+
+  /** Lets the work go on until it ends, is stopped, or reaches the limit. Never rejects. */
+  async outcome(work) {
+    const timer = setTimeout(() => {
+      const message = `it ran longer than ${this.#limit_ms} ms and was stopped`;
+      this.stop("timeout", new CommandError("execution_timeout", message, { hint: "pass a larger timeout_ms" }));
+    }, this.#limit_ms);
+    Promise.resolve()
+      .then(work)
+      .then(
+        (result) => this.#finish({ status: "complete", result }),
+        (error) => this.#finish({ status: "error", error: asCommandError(error).toWire() }),
+      );
+    try {
+      return await this.#end;
+    } finally {
+      clearTimeout(timer);
+      for (const act of this.#ends) act();
+    }
+  }
+
+  #finish(end) {
+    if (this.ended) return;
+    this.ended = end;
+    this.#resolve(end);
+  }
+}

@@ -1,0 +1,223 @@
+// The life of a delivered command:
+//
+//   journal -> post `accepted` -> the server confirms -> run in the tab's lane -> keep the answer -> post it
+//
+// Nothing runs before the server has confirmed, nothing runs twice, and an answer is posted again
+// until the server has given its verdict.
+
+import { CommandError, asCommandError, dropAbsent } from "./errors.js";
+import { Lanes } from "./lanes.js";
+import { Run } from "./run.js";
+
+const INTERIM_MS = 2000;
+const DEFAULT_LIMIT_MS = 10_000;
+const DEFAULT_ACCEPT_MS = 3000;
+const SUREST_MAX_BYTES = 64 * 1024;
+
+export class Runner {
+  #journal;
+  #post;
+  #target;
+  #perform;
+  #now;
+  #life = crypto.randomUUID();
+  #lanes = new Lanes();
+  #runs = new Map();
+  #sending = new Set();
+
+  /**
+   * `post(items)` resolves with `{status, json}` or rejects when there is no server.
+   * `target(entry)` resolves with `{tab_id, lane}`; `perform(entry, run, tab_id)` does the work.
+   */
+  constructor({ journal, post, target, perform, now = Date.now }) {
+    this.#journal = journal;
+    this.#post = post;
+    this.#target = target;
+    this.#perform = perform;
+    this.#now = now;
+  }
+
+  /** How many commands have not ended. */
+  get open() {
+    return this.#journal.all("received", "accepted", "running").length;
+  }
+
+  get runs() {
+    return [...this.#runs.values()];
+  }
+
+  /** Takes up what the service worker before this one left behind. */
+  async recover() {
+    for (const record of await this.#journal.load()) {
+      if (record.life === this.#life) continue;
+      record.life = this.#life;
+      if (record.state === "accepted") await this.#resume(record);
+      if (record.state === "running") {
+        const error = new CommandError("worker_lost", "the extension's worker was restarted while the command ran; it is not run again", {
+          hint: "look at the page before running it again",
+        });
+        await this.#journal.answer(record, this.#item(record, { status: "error", error: error.toWire() }));
+      }
+    }
+  }
+
+  /** Handles the entries of one poll. */
+  async deliver(entries) {
+    const fresh = [];
+    const repeated = [];
+    for (const entry of entries) {
+      if (typeof entry?.correlation_id !== "string") continue;
+      if (entry.type === "cancel") this.cancel(entry.correlation_id);
+      else if (entry.type === "browser_action") {
+        const known = this.#journal.find(entry.correlation_id);
+        if (!known || (known.state === "settled" && known.attempt !== entry.attempt)) fresh.push(this.#record(entry));
+        else repeated.push(this.#again(known, entry));
+      }
+    }
+    if (fresh.length > 0) {
+      await this.#journal.begin(fresh);
+      await this.#accept(fresh);
+    }
+    await Promise.all(repeated);
+    await this.#journal.prune(this.#now());
+  }
+
+  /** Tells a server that is there (again) everything it may not know. */
+  async connected() {
+    const now = this.#now();
+    const received = this.#journal.all("received");
+    const open = received.filter((record) => now - record.at < (record.entry.accept_ms ?? DEFAULT_ACCEPT_MS));
+    for (const record of received) if (!open.includes(record)) await this.#journal.forget(record);
+    await this.#accept(open);
+    const live = this.#journal.all("accepted", "running");
+    if (live.length > 0) await this.#send(live.map((record) => this.#item(record, { status: "pending" })));
+    for (const record of this.#journal.all("answered")) await this.#deliverAnswer(record);
+  }
+
+  cancel(id) {
+    const record = this.#journal.find(id);
+    const run = this.#runs.get(id);
+    if (run) run.cancel();
+    else if (record?.state === "received") this.#journal.forget(record);
+    else if (record?.state === "accepted") this.#conclude(record, unstarted("cancelled", "cancelled", "cancelled on request"));
+    else if (record) this.#deliverAnswer(record);
+  }
+
+  /** An accepted command that had not begun may still run, unless its time is over. */
+  async #resume(record) {
+    if (this.#now() - record.at < limitOf(record.entry)) this.#start(record);
+    else await this.#journal.answer(record, this.#item(record, unstarted("error", "worker_lost", "the extension's worker was restarted too late")));
+  }
+
+  #record(entry) {
+    const { correlation_id: id, attempt, fence } = entry;
+    return { id, attempt, fence, entry, state: "received", life: this.#life, at: this.#now() };
+  }
+
+  /** The same command once more: what is known of it is told, it does not run again. */
+  async #again(record, entry) {
+    Object.assign(record, { attempt: entry.attempt, fence: entry.fence });
+    if (record.state === "received") await this.#accept([record]);
+    else if (record.state === "answered" || record.state === "settled") await this.#deliverAnswer(record);
+    else await this.#send([this.#item(record, { status: "pending" })]);
+  }
+
+  async #accept(records) {
+    if (records.length === 0) return;
+    const verdicts = await this.#send(records.map((record) => this.#item(record, { status: "accepted" })));
+    if (verdicts === null) return;
+    for (const record of records) {
+      if (this.#journal.find(record.id) !== record || record.state !== "received") continue;
+      if (verdicts.get(record.id)?.accepted === true) {
+        await this.#journal.advance(record, "accepted");
+        this.#start(record);
+      } else {
+        await this.#journal.forget(record);
+      }
+    }
+  }
+
+  async #start(record) {
+    try {
+      const { tab_id, lane } = await this.#target(record.entry);
+      await this.#lanes.run(lane, () => this.#run(record, tab_id, lane));
+    } catch (error) {
+      await this.#conclude(record, { status: "error", error: asCommandError(error).toWire() });
+    }
+  }
+
+  async #run(record, tab_id, lane) {
+    if (record.state !== "accepted") return;
+    await this.#journal.advance(record, "running");
+    const run = new Run(record.id, limitOf(record.entry), (progress) => this.#progress(record, progress));
+    Object.assign(run, { tab_id, lane });
+    this.#runs.set(record.id, run);
+    const interim = setTimeout(() => this.#progress(record), INTERIM_MS);
+    const outcome = await run.outcome(() => this.#perform(record.entry, run));
+    clearTimeout(interim);
+    this.#runs.delete(record.id);
+    // Not awaited: the next command of the lane need not wait for the server.
+    this.#conclude(record, { ...outcome, engine: run.engine, tab_id: run.tab_id });
+  }
+
+  async #conclude(record, fields) {
+    await this.#journal.answer(record, this.#item(record, fields));
+    await this.#deliverAnswer(record);
+  }
+
+  #progress(record, progress) {
+    if (record.state !== "running") return;
+    this.#send([this.#item(record, progress ? { status: "progress", progress } : { status: "pending" })]);
+  }
+
+  /** Posts a kept answer until there is a verdict on it; a lost connection leaves it to `connected`. */
+  async #deliverAnswer(record) {
+    if (this.#sending.has(record.id)) return;
+    this.#sending.add(record.id);
+    try {
+      const { attempt, fence } = record;
+      const answer = { ...(await this.#journal.answerOf(record)), ...dropAbsent({ attempt, fence }) };
+      const verdicts = await this.#send([answer]);
+      if (verdicts?.has(record.id) && record.state === "answered") await this.#journal.advance(record, "settled");
+    } finally {
+      this.#sending.delete(record.id);
+    }
+  }
+
+  /** Posts items; returns the verdicts by command, or null where there are none. */
+  async #send(items) {
+    let answer;
+    try {
+      answer = await this.#post(items);
+      if (answer.status === 413) answer = await this.#post(items.map((item) => cut(item, answer.json)));
+    } catch {
+      return null;
+    }
+    if (answer.status !== 200 || !Array.isArray(answer.json?.results)) return null;
+    return new Map(answer.json.results.filter(Boolean).map((verdict, n) => [verdict.correlation_id ?? items[n]?.correlation_id, verdict]));
+  }
+
+  #item(record, fields) {
+    return dropAbsent({ correlation_id: record.id, attempt: record.attempt, fence: record.fence, ...fields });
+  }
+}
+
+function limitOf(entry) {
+  return entry.deadline_ms ?? DEFAULT_LIMIT_MS;
+}
+
+function unstarted(status, code, message) {
+  return { status, error: new CommandError(code, message, { guarantee: "not_executed" }).toWire() };
+}
+
+/** An item whose result did not fit: its size and its beginning. */
+export function cut(item, refusal) {
+  if (item.result === undefined && item.error === undefined) return item;
+  const max = refusal?.max_bytes ?? refusal?.error?.max_bytes ?? SUREST_MAX_BYTES;
+  const { result, error, ...rest } = item;
+  if (error !== undefined) return { ...rest, error: { code: error.code, message: String(error.message).slice(0, 1000), guarantee: error.guarantee } };
+  const text = JSON.stringify(result);
+  const total_bytes = new TextEncoder().encode(text).length;
+  const message = `the result has ${total_bytes} bytes, more than the server takes at once; this is its beginning`;
+  return { ...rest, result: { truncated: true, total_bytes, message, head: text.slice(0, Math.floor(Math.min(max, 1 << 20) / 8)) } };
+}

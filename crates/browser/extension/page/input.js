@@ -1,0 +1,186 @@
+// Input to a page. With the debugger it is real: the page cannot tell it from a user's. Where no
+// debugger can be attached the agent sends the same events itself.
+//
+// `click|hover {ref|selector}` -> `{target, url, title, input, navigated?, download?, dialog?}`
+// `type|fill {ref|selector, text}` -> `{target, value, input}` · `press {key, ref?|selector?}` -> `{key, …}`
+// `select {ref|selector, value}` -> `{target, value, label}` · `scroll {ref?|selector?, x?, y?}` -> `{x, y, max_x, max_y}`
+
+import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
+import { onDialog } from "../tabs/dialogs.js";
+import { arrival, follow, watchTab } from "../tabs/navigation.js";
+import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
+import { heldKeys, keyOf, parseChord } from "./keys.js";
+import { ask, pick, reach } from "./reach.js";
+
+const CONSEQUENCE_MS = 80;
+const CONSEQUENCE_LIMIT_MS = 5000;
+const KEYED_CHARS = 200;
+
+export async function click(params, run) {
+  const is_real = await prepare(run);
+  const place = await reach(run, params, { enabled: true, hit: true });
+  const double = params.double === true;
+  const done = await withConsequences(run, async () => {
+    if (is_real) await press(run.tab_id, place, double ? 2 : 1);
+    else await ask(run, "mouse", { ...pick(params), kinds: ["pointerdown", "mousedown", "pointerup", "mouseup", "click", ...(double ? ["dblclick"] : [])] });
+  });
+  return told(place, is_real, done);
+}
+
+export async function hover(params, run) {
+  const is_real = await prepare(run);
+  const place = await reach(run, params, { hit: true });
+  const done = await withConsequences(run, async () => {
+    if (is_real) await mouse(run.tab_id, "mouseMoved", place);
+    else await ask(run, "mouse", { ...pick(params), kinds: ["pointerover", "mouseover", "mouseenter", "pointermove", "mousemove"] });
+  });
+  return told(place, is_real, done);
+}
+
+export async function type(params, run) {
+  const text = textOf(params);
+  const is_real = await prepare(run);
+  const place = await reach(run, params, { enabled: true, editable: true });
+  if (!is_real) return { target: place.what, input: "events", value: (await ask(run, "insert", { ...pick(params), text })).value };
+  const { is_focused } = await ask(run, "focus", pick(params));
+  if (!is_focused) throw new CommandError("tool_failed", `${place.what} does not take the focus`, { guarantee: "not_executed", reason: "element_not_ready" });
+  const done = await withConsequences(run, async () => {
+    if (text.length > KEYED_CHARS) return await send(run.tab_id, "Input.insertText", { text });
+    for (const char of text) {
+      if (run.ended) return;
+      const key = keyOf(char === "\n" ? "Enter" : char);
+      if (key.keyCode === 0) await send(run.tab_id, "Input.insertText", { text: char });
+      else await strike(run.tab_id, { ...key, modifiers: 0 });
+    }
+  });
+  const read = await ask(run, "value", pick(params)).catch(() => undefined);
+  return dropAbsent({ ...told(place, is_real, done), value: read?.value });
+}
+
+export async function fill(params, run) {
+  const text = textOf(params);
+  const is_real = await prepare(run);
+  const place = await reach(run, params, { enabled: true, editable: true });
+  const done = await withConsequences(run, () => ask(run, "fill", { ...pick(params), text }));
+  return { ...told(place, is_real, done), value: done.value?.value, input: "events" };
+}
+
+export async function pressKey(params, run) {
+  const chord = typeof params.key === "string" ? parseChord(params.key) : null;
+  if (!chord) throw invalid("`key` is a character, a name such as Enter or ArrowDown, or a chord such as Control+A");
+  const is_real = await prepare(run);
+  if (params.ref !== undefined || params.selector !== undefined) {
+    await reach(run, params, { enabled: true });
+    await ask(run, "focus", pick(params));
+  }
+  const done = await withConsequences(run, async () => {
+    if (is_real) await strike(run.tab_id, chord);
+    else await ask(run, "key", { key: chord.key, code: chord.code, modifiers: chord.modifiers });
+  });
+  return { key: params.key, ...told({}, is_real, done) };
+}
+
+export async function select(params, run) {
+  if (params.value === undefined) throw invalid("`value` is missing");
+  await prepare(run);
+  await reach(run, params, { enabled: true });
+  const done = await withConsequences(run, () => ask(run, "select", { ...pick(params), value: params.value }));
+  const { what, ...chosen } = done.value ?? {};
+  return { ...told({ what }, false, done), ...chosen };
+}
+
+export async function scroll(params, run) {
+  const { ref, selector, x, y } = params;
+  for (const [name, value] of Object.entries({ x, y })) if (value !== undefined && !Number.isFinite(value)) throw invalid(`\`${name}\` is not a number`);
+  if (ref === undefined && selector === undefined && x === undefined && y === undefined) throw invalid("pass `ref`, `selector`, or `x` and `y`");
+  return await ask(run, "scroll", { ref, selector, x, y });
+}
+
+/** Attaches where that can be; a tab behind another one is made to paint and to take input. */
+async function prepare(run) {
+  if (!(await tryAttach(run.tab_id))) return false;
+  const tab = await chrome.tabs.get(run.tab_id);
+  if (!tab.active) await actAsFocused(run.tab_id);
+  return true;
+}
+
+/**
+ * Does something and waits for what it sets off: a navigation until its page is there, a download, a
+ * dialog that is left open. None of them makes the action a failure.
+ */
+async function withConsequences(run, act) {
+  const seen = { dialog: undefined, is_asked: false };
+  const wake = {};
+  const is_open = new Promise((resolve) => (wake.dialog = resolve));
+  const is_asked = new Promise((resolve) => (wake.asked = resolve));
+  const stopDialogs = onDialog((tab_id, { type, message, outcome }) => {
+    if (tab_id !== run.tab_id) return;
+    seen.dialog = { type, message, outcome };
+    if (outcome === "open") wake.dialog();
+  });
+  const stopTab = watchTab(run.tab_id, (kind) => {
+    if (kind !== "asked" && kind !== "begun" && kind !== "moved") return;
+    seen.is_asked = true;
+    wake.asked();
+  });
+  const limited = { own_port: run.own_port, onStop: (stop) => run.onStop(stop), left_ms: Math.min(run.waitLimit(CONSEQUENCE_LIMIT_MS), CONSEQUENCE_LIMIT_MS) };
+  // Followed from before the act, so that nothing of it is missed.
+  const followed = follow(run.tab_id, limited).catch((error) => ({ kind: "failed", error }));
+  const late = sleep(limited.left_ms, { kind: "slow" });
+  try {
+    const value = await Promise.race([act(), is_open]);
+    await Promise.race([is_asked, is_open, followed, sleep(CONSEQUENCE_MS)]);
+    if (!seen.is_asked || seen.dialog?.outcome === "open") return { value, dialog: seen.dialog };
+    return { value, dialog: seen.dialog, end: await ending(run, await Promise.race([followed, late])) };
+  } finally {
+    stopDialogs();
+    stopTab();
+  }
+}
+
+async function ending(run, end) {
+  if (end.kind === "slow" || end.kind === "stopped") return { navigating: true };
+  if (end.kind === "failed") {
+    if (end.error.reason === "tab_gone") return { tab_closed: true };
+    return { navigated: false, reason: end.error.message };
+  }
+  const { tab_id: _, ...there } = await arrival(run.tab_id, run, end);
+  return there;
+}
+
+function told(place, is_real, { dialog, end }) {
+  return dropAbsent({ target: place.what, input: is_real ? "real" : "events", dialog, ...end });
+}
+
+async function press(tab_id, place, count) {
+  await mouse(tab_id, "mouseMoved", place);
+  for (let n = 1; n <= count; n++) {
+    await mouse(tab_id, "mousePressed", place, { button: "left", buttons: 1, clickCount: n });
+    await mouse(tab_id, "mouseReleased", place, { button: "left", buttons: 0, clickCount: n });
+  }
+}
+
+function mouse(tab_id, type, { x, y }, more = {}) {
+  return send(tab_id, "Input.dispatchMouseEvent", { type, x, y, ...more });
+}
+
+async function strike(tab_id, { key, code, keyCode, text, modifiers }) {
+  const event = (type, one, mask, more = {}) =>
+    send(tab_id, "Input.dispatchKeyEvent", { type, key: one.key, code: one.code, windowsVirtualKeyCode: one.keyCode, modifiers: mask, ...more });
+  const held = heldKeys(modifiers);
+  let mask = 0;
+  for (const one of held) await event("rawKeyDown", one, (mask |= one.bit));
+  const commands = modifiers & 6 && key.toLowerCase() === "a" ? { commands: ["selectAll"] } : {};
+  await event(text ? "keyDown" : "rawKeyDown", { key, code, keyCode }, modifiers, { ...(text ? { text } : {}), ...commands });
+  await event("keyUp", { key, code, keyCode }, modifiers);
+  for (const one of held.reverse()) await event("keyUp", one, (mask &= ~one.bit));
+}
+
+function textOf({ text }) {
+  if (typeof text !== "string") throw invalid("`text` is missing");
+  return text;
+}
+
+function sleep(ms, value) {
+  return new Promise((done) => setTimeout(done, ms, value));
+}

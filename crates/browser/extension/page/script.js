@@ -1,0 +1,187 @@
+// `execute_js {script}` -> the value itself, as data (see serialize.js); `undefined` is no result at all.
+//
+// Engines, best first: `debugger` works under every content security policy, tells errors in full
+// and can stop a script; `scripting` runs where the page's policy allows code from text.
+
+import { CommandError, dropAbsent, invalid, navigatedAway } from "../commands/errors.js";
+import { dismissOpen } from "../tabs/dialogs.js";
+import { watchTab } from "../tabs/navigation.js";
+import { attach, on, send, stopScript } from "../tabs/sessions.js";
+import { readSetting, writeSetting } from "../tabs/settings.js";
+import { LIMITS, serialize } from "./serialize.js";
+
+const ENGINES = { debugger: byDebugger, scripting: byScripting };
+const DECLARES_OR_AWAITS = /\b(let|const|class|await|using)\b/;
+const NAVIGATED = /navigated or closed|Cannot find context|context was destroyed|Frame with ID \d+ was removed/i;
+
+let counter = 0;
+
+export async function executeJs({ script }, run) {
+  if (typeof script !== "string") throw invalid("`script` is missing");
+  const wanted = await readSetting("engine", "auto");
+  const left_out = [];
+  for (const [name, engine] of Object.entries(ENGINES)) {
+    if (wanted !== "auto" && wanted !== name) continue;
+    try {
+      run.engine = name;
+      return await engine(script, run);
+    } catch (error) {
+      // Only an engine that could not begin gives way to the next one.
+      if (!error.is_engine_missing) throw error;
+      left_out.push(`${name}: ${error.message}`);
+    }
+  }
+  run.engine = undefined;
+  throw new CommandError("tool_failed", `no engine can run scripts in this page (${left_out.join("; ")})`, { guarantee: "not_executed", reason: "no_engine" });
+}
+
+/** `configure {what: "engine", engine}` -> `{engine}`. */
+export async function setEngine({ engine = "auto" }) {
+  if (engine !== "auto" && !ENGINES[engine]) throw invalid(`engine must be one of auto, ${Object.keys(ENGINES).join(", ")}`);
+  await writeSetting("engine", engine);
+  return { engine };
+}
+
+// ---- chrome.debugger ---------------------------------------------------------------------
+
+async function byDebugger(script, run) {
+  const { tab_id } = run;
+  await attach(tab_id).catch((error) => {
+    throw error.reason === "not_attachable" || error.reason === "debugger_refused" ? missing(error.message) : error;
+  });
+  const name = `raincheck-${++counter}.js`;
+  const group = name;
+  let script_id;
+  run.onEnd(on("Debugger.scriptParsed", (id, told) => id === tab_id && told.url === name && (script_id = told.scriptId)));
+  settleOnNavigation(run, async () => {
+    await dismissOpen(tab_id);
+    await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
+  });
+  run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));
+  try {
+    let reply = await evaluate(tab_id, script, name, group);
+    if (isIllegalReturn(reply)) reply = await evaluate(tab_id, `(async () => {${script}\n})()`, name, group);
+    // In REPL mode a promise is given back as it is.
+    if (!reply.exceptionDetails && reply.result.subtype === "promise") {
+      reply = await send(tab_id, "Runtime.awaitPromise", { promiseObjectId: reply.result.objectId, generatePreview: false });
+    }
+    if (reply.exceptionDetails) throw await thrown(tab_id, reply.exceptionDetails);
+    return await valueOf(tab_id, reply.result);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    // A promise that nothing holds any more never settles; the limit ends it like any other.
+    if (/Promise was collected/.test(error.message)) return await new Promise(() => {});
+    if (NAVIGATED.test(error.message)) throw navigatedAway((await chrome.tabs.get(tab_id).catch(() => null))?.pendingUrl);
+    throw new CommandError("tool_failed", error.message, { reason: "browser_error" });
+  }
+}
+
+/** REPL mode lets scripts declare a name again and await; without it a returned promise is awaited in the same step. */
+function evaluate(tab_id, script, name, group) {
+  const is_repl = DECLARES_OR_AWAITS.test(script);
+  return send(tab_id, "Runtime.evaluate", {
+    expression: `${script}\n//# sourceURL=${name}`,
+    objectGroup: group,
+    awaitPromise: !is_repl,
+    replMode: is_repl,
+    userGesture: true,
+  });
+}
+
+/** A `return` outside a function is refused before anything of the script has run. */
+function isIllegalReturn({ exceptionDetails: told }) {
+  return told !== undefined && !told.stackTrace && told.exception?.description === "SyntaxError: Illegal return statement";
+}
+
+async function valueOf(tab_id, remote) {
+  if (remote.type === "undefined") return undefined;
+  if (remote.type === "symbol") return remote.description;
+  if (remote.subtype === "proxy") return `[${remote.description}]`;
+  if (remote.objectId === undefined) return primitive(remote);
+  const reply = await send(tab_id, "Runtime.callFunctionOn", {
+    functionDeclaration: serialize.toString(),
+    objectId: remote.objectId,
+    arguments: [{ value: LIMITS }],
+    returnByValue: true,
+  });
+  if (reply.exceptionDetails) throw new CommandError("tool_failed", "the result could not be read", { guarantee: "executed", reason: "unreadable_result" });
+  return reply.result.value.value;
+}
+
+function primitive({ type, subtype, value, unserializableValue }) {
+  if (unserializableValue !== undefined) return unserializableValue;
+  if (subtype === "null") return null;
+  if (type === "string" && value.length > LIMITS.max_string) return `${value.slice(0, LIMITS.max_string)}[cut: ${value.length - LIMITS.max_string} more characters]`;
+  return value;
+}
+
+async function thrown(tab_id, { text, exception, lineNumber, columnNumber, stackTrace, url }) {
+  const is_error = exception?.subtype === "error";
+  const value = is_error || !exception ? undefined : await valueOf(tab_id, exception).catch(() => undefined);
+  const frame = stackTrace?.callFrames.find((one) => one.url.startsWith("raincheck-")) ?? { lineNumber, columnNumber, url };
+  const message = is_error ? exception.description.split("\n    at ", 1)[0] : value === undefined ? text : `Uncaught ${JSON.stringify(value)}`;
+  return new CommandError("tool_failed", message.slice(0, 4000), {
+    guarantee: is_error && exception.className === "SyntaxError" && !stackTrace ? "not_executed" : "executed",
+    reason: "script_error",
+    details: dropAbsent({
+      name: exception?.className,
+      line: frame.lineNumber + 1,
+      column: frame.columnNumber + 1,
+      stack: is_error ? exception.description.slice(0, 8000) : undefined,
+      value,
+    }),
+  });
+}
+
+// ---- chrome.scripting --------------------------------------------------------------------
+
+async function byScripting(script, run) {
+  const { tab_id } = run;
+  const key = `raincheck-${crypto.randomUUID()}`;
+  const target = { tabId: tab_id, frameIds: [0] };
+  settleOnNavigation(run, () => {});
+  try {
+    const [{ result: told }] = await chrome.scripting.executeScript({ target, world: "MAIN", func: runInPage, args: [script, key] });
+    if (!told) throw missing("the page lets no script in");
+    if (told.is_blocked) throw missing("the page's content security policy forbids code from text");
+    if (told.error) throw new CommandError("tool_failed", told.error.message, { guarantee: "executed", reason: "script_error", details: told.error });
+    const [{ result }] = await chrome.scripting.executeScript({ target, world: "MAIN", func: serialize, args: [LIMITS, key] });
+    return result?.value;
+  } catch (error) {
+    if (error instanceof CommandError || error.is_engine_missing) throw error;
+    if (NAVIGATED.test(error.message)) throw navigatedAway();
+    throw missing(error.message);
+  }
+}
+
+/** Runs in the page; the value is left under a symbol for `serialize`. */
+async function runInPage(script, key) {
+  try {
+    let value;
+    try {
+      value = (0, eval)(script);
+    } catch (error) {
+      if (!(error instanceof SyntaxError) || !/await is only valid|Illegal return/.test(error.message)) throw error;
+      const AsyncFunction = (async () => {}).constructor;
+      value = AsyncFunction(script)();
+    }
+    globalThis[Symbol.for(key)] = await value;
+    return {};
+  } catch (error) {
+    if (error instanceof EvalError || /Content Security Policy|TrustedScript|Trusted Type/i.test(String(error?.message))) return { is_blocked: true };
+    const is_error = error instanceof Error;
+    return { error: { name: is_error ? error.name : "thrown", message: is_error ? `${error.name}: ${error.message}` : `Uncaught ${String(error)}`, stack: is_error ? error.stack : undefined } };
+  }
+}
+
+// ---- both --------------------------------------------------------------------------------
+
+/** A navigation ends the script without a word from the page; `stop` is for the other ends. */
+function settleOnNavigation(run, stop) {
+  run.onStop((status) => (status === "error" ? undefined : stop()));
+  run.onEnd(watchTab(run.tab_id, (kind, { url }) => kind === "committed" && run.stop("error", navigatedAway(url))));
+}
+
+function missing(message) {
+  return Object.assign(new Error(message), { is_engine_missing: true });
+}

@@ -1,0 +1,65 @@
+// Dialogs of a page (alert, confirm, prompt, beforeunload) by policy, so that none holds up a tab:
+// `dismiss` and `accept` answer at once, `report` leaves it open for the `dialog` action. Each is
+// told as an event.
+
+import { CommandError, invalid } from "../commands/errors.js";
+import { record } from "./observed.js";
+import { on, send } from "./sessions.js";
+import { readSetting, writeSetting } from "./settings.js";
+
+const POLICIES = ["dismiss", "accept", "report"];
+
+const open = new Map();
+const watchers = new Set();
+
+export function watchDialogs() {
+  on("Page.javascriptDialogOpening", onOpening);
+  on("Page.javascriptDialogClosed", (tab_id) => open.delete(tab_id));
+}
+
+/** The dialog that is open in a tab, if one is. */
+export function openDialog(tab_id) {
+  return open.get(tab_id);
+}
+
+/** Calls `watcher(tab_id, dialog)` when a dialog opens. Returns how to stop that. */
+export function onDialog(watcher) {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+/** `interact {action: "dialog"}` -> `{dialog: {type, message}, accepted}`. */
+export async function answerDialog({ accept = true, text }, { tab_id }) {
+  const dialog = open.get(tab_id);
+  if (!dialog) throw new CommandError("tool_failed", "no dialog is open in this tab", { guarantee: "not_executed", reason: "no_dialog" });
+  await send(tab_id, "Page.handleJavaScriptDialog", { accept: accept === true, promptText: text ?? dialog.default_text });
+  open.delete(tab_id);
+  return { dialog: { type: dialog.type, message: dialog.message }, accepted: accept === true };
+}
+
+/** `configure {what: "dialog_policy"}` -> `{dialog_policy}`. */
+export async function setPolicy({ policy, dialog_policy, mode }) {
+  const wanted = policy ?? dialog_policy ?? mode;
+  if (!POLICIES.includes(wanted)) throw invalid(`policy must be one of ${POLICIES.join(", ")}`);
+  await writeSetting("dialog_policy", wanted);
+  return { dialog_policy: wanted };
+}
+
+/** Frees a tab from a dialog that a stopped command left open. */
+export async function dismissOpen(tab_id) {
+  if (open.has(tab_id)) await send(tab_id, "Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
+}
+
+async function onOpening(tab_id, { type, message, url, defaultPrompt }) {
+  const dialog = { type, message: String(message).slice(0, 2000), url, default_text: defaultPrompt };
+  open.set(tab_id, dialog);
+  const policy = await readSetting("dialog_policy", "dismiss");
+  // To dismiss `beforeunload` would stay on the page: the navigation that was asked for comes first.
+  const is_accepted = policy === "accept" || type === "beforeunload";
+  const outcome = policy === "report" ? "open" : is_accepted ? "accepted" : "dismissed";
+  record({ kind: "dialog", tab_id, type, message: dialog.message, url, outcome });
+  for (const watcher of watchers) watcher(tab_id, { ...dialog, outcome });
+  if (policy === "report") return;
+  await send(tab_id, "Page.handleJavaScriptDialog", { accept: is_accepted, promptText: is_accepted ? defaultPrompt : undefined }).catch(() => {});
+  open.delete(tab_id);
+}

@@ -1,0 +1,112 @@
+// Requests of attached tabs: one event each, when it is done. Text answers of fetch and XHR bring
+// their beginning along; what is not text is described by its size.
+
+import { bounded, record } from "./observed.js";
+import { on, send } from "./sessions.js";
+
+const MAX_OPEN = 500;
+const MAX_BODY_BYTES = 256 * 1024;
+const BODY_CHARS = 4096;
+const TEXT = /^(text\/|application\/(.+\+)?(json|xml|javascript|graphql|x-www-form-urlencoded))/;
+
+const open = new Map();
+const documents = new Map();
+
+export function watchNetwork() {
+  on("Network.requestWillBeSent", onRequest);
+  on("Network.responseReceived", onResponse);
+  on("Network.requestServedFromCache", (tab_id, { requestId }) => withOpen(tab_id, requestId, (one) => (one.from_cache = true)));
+  on("Network.loadingFinished", onFinished);
+  on("Network.loadingFailed", onFailed);
+}
+
+/** The HTTP status of the last main document that a tab received from an address, if it was seen. */
+export function documentStatus(tab_id, url) {
+  const seen = documents.get(tab_id);
+  return seen?.url === withoutFragment(url) ? seen.status : undefined;
+}
+
+export function forgetTab(tab_id) {
+  documents.delete(tab_id);
+  for (const key of open.keys()) if (key.startsWith(`${tab_id}/`)) open.delete(key);
+}
+
+function onRequest(tab_id, { requestId, request, type, timestamp, redirectResponse }) {
+  if (redirectResponse) withOpen(tab_id, requestId, (one) => finish(one, redirectResponse, timestamp));
+  if (open.size >= MAX_OPEN) open.delete(open.keys().next().value);
+  const url = bounded(request.url, request.url.startsWith("data:") ? 80 : 2048);
+  open.set(keyOf(tab_id, requestId), { kind: "network", tab_id, request_id: requestId, method: request.method, url, type, begun: timestamp });
+}
+
+function onResponse(tab_id, { requestId, response, type, frameId, loaderId }) {
+  if (type === "Document" && requestId === loaderId && frameId) documents.set(tab_id, { url: withoutFragment(response.url), status: response.status });
+  withOpen(tab_id, requestId, (one) => {
+    one.response = response;
+    one.type = type;
+  });
+}
+
+async function onFinished(tab_id, { requestId, timestamp, encodedDataLength }) {
+  const one = take(tab_id, requestId);
+  if (!one) return;
+  const { response } = one;
+  const body = wantsBody(one, encodedDataLength) ? await bodyOf(tab_id, requestId, response) : {};
+  const binary = response && !TEXT.test(response.mimeType) && one.type !== "Document" ? { binary: { bytes: encodedDataLength } } : {};
+  finish(one, response, timestamp, { bytes: encodedDataLength, ...binary, ...body });
+}
+
+function onFailed(tab_id, { requestId, timestamp, errorText, canceled }) {
+  const one = take(tab_id, requestId);
+  if (one) finish(one, one.response, timestamp, { error: errorText, canceled: canceled || undefined });
+}
+
+function finish({ begun, response: _, ...event }, response, timestamp, more = {}) {
+  record({
+    ...event,
+    status: response?.status,
+    mime: response?.mimeType || undefined,
+    from_cache: event.from_cache || response?.fromDiskCache || undefined,
+    duration_ms: Math.max(0, Math.round((timestamp - begun) * 1000)),
+    ...more,
+  });
+}
+
+function wantsBody(one, bytes) {
+  return (one.type === "XHR" || one.type === "Fetch") && one.response && TEXT.test(one.response.mimeType) && bytes <= MAX_BODY_BYTES;
+}
+
+async function bodyOf(tab_id, requestId) {
+  try {
+    const { body, base64Encoded } = await send(tab_id, "Network.getResponseBody", { requestId });
+    if (base64Encoded) return { binary: { bytes: Math.floor((body.length * 3) / 4) } };
+    if (isBinary(body)) return { binary: { bytes: body.length } };
+    return { body: bounded(body, BODY_CHARS), body_cut: body.length > BODY_CHARS || undefined };
+  } catch {
+    return {};
+  }
+}
+
+/** Text that holds control characters, or what could not be decoded, is not text. */
+export function isBinary(text) {
+  return /[\u0000-\u0008\u000e-\u001a\u001c-\u001f\ufffd]/.test(text.slice(0, BODY_CHARS));
+}
+
+function take(tab_id, requestId) {
+  const key = keyOf(tab_id, requestId);
+  const one = open.get(key);
+  open.delete(key);
+  return one;
+}
+
+function withOpen(tab_id, requestId, act) {
+  const one = open.get(keyOf(tab_id, requestId));
+  if (one) act(one);
+}
+
+function keyOf(tab_id, requestId) {
+  return `${tab_id}/${requestId}`;
+}
+
+function withoutFragment(url) {
+  return url.split("#", 1)[0];
+}

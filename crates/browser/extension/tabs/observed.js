@@ -1,0 +1,67 @@
+// What happens in tabs, as bounded batches of events for `POST /events`:
+//
+//   {kind: "console", tab_id, at, level, text, source: "console|exception|log", url?, line?, column?}
+//   {kind: "network", tab_id, at, request_id, method, url, type, status?, mime?, bytes?, duration_ms?, from_cache?, error?,
+//    body?, body_cut?, binary?: {bytes}}                  body: text answers of fetch and XHR only
+//   {kind: "dialog", tab_id, at, type, message, url, outcome: "dismissed|accepted|open"}
+//   {kind: "tab", tab_id, at, event: "open|updated|activated|closed", url?, title?, window_id?}
+//   {kind: "navigation", tab_id, at, url, transition?, error?}
+//   {kind, at, dropped: n}                                n events of this kind did not fit
+//
+// `at` is milliseconds since 1970.
+
+const MAX_WAITING = 1000;
+const MAX_BATCH = 200;
+const FLUSH_MS = 100;
+const RETRY_MS = 2000;
+const MAX_TEXT = 8192;
+
+const waiting = [];
+const dropped = new Map();
+let send = null;
+let timer = null;
+let is_sending = false;
+
+/** `post(batch)` resolves with the HTTP status, or rejects while there is no server. */
+export function sendEventsWith(post) {
+  send = post;
+}
+
+export function record(event) {
+  if (waiting.length >= MAX_WAITING) {
+    const oldest = waiting.shift();
+    dropped.set(oldest.kind, (dropped.get(oldest.kind) ?? 0) + 1);
+  }
+  waiting.push({ at: Date.now(), ...event });
+  schedule(FLUSH_MS);
+}
+
+/** Text of a page in a bounded form that says how much is missing. */
+export function bounded(text, most = MAX_TEXT) {
+  const all = String(text);
+  return all.length <= most ? all : `${all.slice(0, most).toWellFormed()}… [cut: ${all.length - most} more characters]`;
+}
+
+function schedule(ms) {
+  timer ??= setTimeout(flush, ms);
+}
+
+async function flush() {
+  timer = null;
+  if (is_sending || waiting.length === 0) return;
+  is_sending = true;
+  for (const [kind, count] of dropped) waiting.unshift({ kind, at: Date.now(), dropped: count });
+  dropped.clear();
+  const batch = waiting.splice(0, MAX_BATCH);
+  let next = FLUSH_MS;
+  try {
+    const status = await send(batch);
+    if (status === 401 || status === 403 || status >= 500) throw new Error(`answered ${status}`);
+  } catch {
+    waiting.unshift(...batch.slice(-(MAX_WAITING - waiting.length)));
+    next = RETRY_MS;
+  } finally {
+    is_sending = false;
+  }
+  if (waiting.length > 0) schedule(next);
+}

@@ -1,0 +1,165 @@
+// Debugger sessions, one per tab that a command has used. A session sees the console, the network
+// and dialogs, gives real input, and can stop a script that never ends.
+
+import { CommandError, tabGone } from "../commands/errors.js";
+
+const PROTOCOL = "1.3";
+const ATTACH_LIMIT_MS = 4000;
+const RESPONSIVE_MS = 150;
+const PAUSE_LIMIT_MS = 2000;
+const REFUSED_MS = 10 * 60_000;
+const IDLE_MS = 15 * 60_000;
+const DEBUGGER = { maxScriptsCacheSize: 0 };
+const ENABLES = [
+  ["Page.enable", {}],
+  ["Runtime.enable", {}],
+  ["Debugger.enable", DEBUGGER],
+  ["Network.enable", { maxTotalBufferSize: 8 << 20, maxResourceBufferSize: 1 << 20 }],
+  ["Log.enable", {}],
+];
+
+const sessions = new Map();
+const listeners = new Map();
+
+/** Calls `listener(tab_id, params)` for each event with this name. Returns how to stop that. */
+export function on(method, listener) {
+  const known = listeners.get(method) ?? new Set();
+  listeners.set(method, known.add(listener));
+  return () => known.delete(listener);
+}
+
+export function isAttached(tab_id) {
+  return sessions.get(tab_id)?.is_ready === true;
+}
+
+/** Attaches to a tab, once; fails with the reason where that cannot be. */
+export async function attach(tab_id) {
+  const session = sessionOf(tab_id);
+  session.used_at = Date.now();
+  if (session.refused_at && Date.now() - session.refused_at < REFUSED_MS) {
+    throw new CommandError("tool_failed", "the debugger was closed by the user", { guarantee: "not_executed", reason: "debugger_refused" });
+  }
+  session.ready ??= begin(session).catch((error) => {
+    session.ready = null;
+    throw error;
+  });
+  await session.ready;
+}
+
+/** Whether the tab could be attached; for what also works without. */
+export async function tryAttach(tab_id) {
+  try {
+    await attach(tab_id);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function send(tab_id, method, params = {}) {
+  return chrome.debugger.sendCommand({ tabId: tab_id }, method, params);
+}
+
+/**
+ * Stops the script that keeps a tab's thread. `isOurs(frames)` tells from the call stack whether what
+ * is on the thread is what should end; anything else is left to go on. A thread that is free has
+ * nothing to stop: a pause would stay armed there and stall the next command.
+ */
+export async function stopScript(tab_id, isOurs) {
+  if (await isResponsive(tab_id)) return;
+  const session = sessionOf(tab_id);
+  const paused = new Promise((resolve) => (session.on_pause = resolve));
+  try {
+    send(tab_id, "Debugger.pause").catch(() => {});
+    const event = await Promise.race([paused, sleep(PAUSE_LIMIT_MS, null)]);
+    if (event) await send(tab_id, "Debugger.resume", { terminateOnResume: isOurs(event.callFrames) });
+    await Promise.race([rearm(tab_id), sleep(PAUSE_LIMIT_MS)]);
+  } finally {
+    session.on_pause = null;
+  }
+}
+
+async function isResponsive(tab_id) {
+  const answer = send(tab_id, "Runtime.evaluate", { expression: "0" }).then(() => true, () => true);
+  return await Promise.race([answer, sleep(RESPONSIVE_MS, false)]);
+}
+
+/** Takes back a pause that met no script. */
+async function rearm(tab_id) {
+  await send(tab_id, "Debugger.disable");
+  await send(tab_id, "Debugger.enable", DEBUGGER);
+}
+
+/** Lets a tab that is not in front behave as if it were, so that it paints and takes input. */
+export async function actAsFocused(tab_id) {
+  await send(tab_id, "Emulation.setFocusEmulationEnabled", { enabled: true });
+}
+
+/** Gives up sessions that no command has used for long. */
+export function detachIdle(now = Date.now()) {
+  for (const [tab_id, session] of sessions) {
+    if (session.is_ready && now - session.used_at > IDLE_MS) chrome.debugger.detach({ tabId: tab_id }).catch(() => {});
+  }
+}
+
+export function forgetTab(tab_id) {
+  sessions.delete(tab_id);
+}
+
+export function watchDebugger() {
+  chrome.debugger.onEvent.addListener(({ tabId: tab_id }, method, params) => {
+    if (tab_id === undefined) return;
+    if (method === "Debugger.paused") onPaused(tab_id, params);
+    for (const listener of listeners.get(method) ?? []) listener(tab_id, params ?? {});
+  });
+  chrome.debugger.onDetach.addListener(({ tabId: tab_id }, reason) => {
+    const session = sessions.get(tab_id);
+    if (!session) return;
+    session.is_ready = false;
+    session.ready = null;
+    if (reason === "canceled_by_user") session.refused_at = Date.now();
+  });
+}
+
+/** A page's own `debugger;` does not hold it up. */
+function onPaused(tab_id, params) {
+  const asked = sessions.get(tab_id)?.on_pause;
+  if (asked) asked(params);
+  else send(tab_id, "Debugger.resume").catch(() => {});
+}
+
+async function begin(session) {
+  const { tab_id } = session;
+  const enabled = enable(tab_id);
+  enabled.catch(() => {});
+  const answer = await Promise.race([enabled, sleep(ATTACH_LIMIT_MS, "late")]);
+  if (answer === "late") {
+    throw new CommandError("tool_failed", `tab ${tab_id} does not react; a script or dialog holds it up`, {
+      guarantee: "not_executed",
+      reason: "tab_unresponsive",
+      hint: "navigate the tab elsewhere or close it",
+    });
+  }
+  session.is_ready = true;
+}
+
+async function enable(tab_id) {
+  try {
+    await chrome.debugger.attach({ tabId: tab_id }, PROTOCOL);
+  } catch (error) {
+    // The session of the service worker before this one is still there, and is ours.
+    if (/No tab with/.test(error.message)) throw tabGone(tab_id);
+    if (!/already attached/.test(error.message)) throw new CommandError("tool_failed", error.message, { guarantee: "not_executed", reason: "not_attachable" });
+  }
+  await Promise.all(ENABLES.map(([method, params]) => send(tab_id, method, params)));
+}
+
+function sessionOf(tab_id) {
+  let session = sessions.get(tab_id);
+  if (!session) sessions.set(tab_id, (session = { tab_id, ready: null, is_ready: false, used_at: Date.now(), refused_at: 0, on_pause: null }));
+  return session;
+}
+
+function sleep(ms, value) {
+  return new Promise((done) => setTimeout(done, ms, value));
+}

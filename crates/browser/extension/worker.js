@@ -1,0 +1,135 @@
+// The service worker: wires the browser's events to the parts. It may be stopped at any time; what
+// must outlive it is in the journal, and the offscreen document wakes it.
+
+import { perform, target } from "./commands/actions.js";
+import { blobs } from "./commands/blobs.js";
+import { tabGone } from "./commands/errors.js";
+import { Journal } from "./commands/journal.js";
+import { Runner } from "./commands/runner.js";
+import { post } from "./link/server.js";
+import { watchConsole } from "./tabs/console.js";
+import { watchDialogs } from "./tabs/dialogs.js";
+import { watchNavigation } from "./tabs/navigation.js";
+import * as network from "./tabs/network.js";
+import { sendEventsWith } from "./tabs/observed.js";
+import * as sessions from "./tabs/sessions.js";
+import { tellTabs, watchTabs } from "./tabs/tabs.js";
+
+const OFFSCREEN = "link/offscreen.html";
+
+let server = null;
+
+const runner = new Runner({
+  journal: new Journal(chrome.storage.session, blobs),
+  post: (items) => send("/query-result", items),
+  target,
+  perform: (entry, run) => perform(entry, run, server?.port),
+});
+
+// ---- the browser's events; registered before anything is awaited, or a waking event is lost ----
+
+sessions.watchDebugger();
+watchConsole();
+watchDialogs();
+network.watchNetwork();
+watchNavigation();
+watchTabs();
+sendEventsWith(async (batch) => (await send("/events", batch)).status);
+
+chrome.tabs.onRemoved.addListener((tab_id) => {
+  for (const run of runner.runs) if (run.tab_id === tab_id && run.lane !== null) run.stop("error", tabGone(tab_id, "unknown"));
+  sessions.forgetTab(tab_id);
+  network.forgetTab(tab_id);
+});
+chrome.runtime.onInstalled.addListener(() => ensureOffscreen());
+chrome.runtime.onStartup.addListener(() => ensureOffscreen());
+chrome.alarms.onAlarm.addListener(() => {
+  ensureOffscreen();
+  sessions.detachIdle();
+});
+chrome.action.onClicked.addListener(() => chrome.runtime.openOptionsPage());
+chrome.runtime.onMessage.addListener((message, sender, answer) => {
+  if (message?.to !== "worker" || sender.id !== chrome.runtime.id || sender.tab?.url?.startsWith("http")) return;
+  hear(message).then(answer, (error) => answer({ error: error.message }));
+  return true;
+});
+
+const ready = prepare();
+
+// ---- the link ----------------------------------------------------------------------------
+
+const HEARD = {
+  hello: () => identity(),
+  connected: (message) => {
+    server = message.server;
+    chrome.action.setBadgeText({ text: "" });
+    tellTabs();
+    background(runner.connected());
+  },
+  lost: () => {
+    server = null;
+    chrome.action.setBadgeText({ text: "!" });
+  },
+  deliver: (message) => {
+    server = message.server;
+    background(runner.deliver(message.entries));
+    background(countCommands(message.entries));
+  },
+  tick: () => {},
+  counts: () => chrome.storage.session.get({ n_commands: 0 }),
+};
+
+async function hear(message) {
+  await ready;
+  const reply = await HEARD[message.kind]?.(message);
+  return reply ?? { running: runner.open };
+}
+
+async function send(path, body) {
+  server ??= await chrome.runtime.sendMessage({ to: "offscreen", kind: "server" }).catch(() => null);
+  if (!server) throw new Error("no server");
+  return await post(server, path, body);
+}
+
+/** `worker_id` names this profile for good; `boot_id` changes when the journal is lost. */
+async function identity() {
+  const { worker_id } = await chrome.storage.local.get("worker_id");
+  const { boot_id } = await chrome.storage.session.get("boot_id");
+  return { worker_id, boot_id };
+}
+
+// ---- start -------------------------------------------------------------------------------
+
+async function prepare() {
+  const { worker_id, boot_id } = await identity();
+  if (!worker_id) await chrome.storage.local.set({ worker_id: crypto.randomUUID() });
+  if (!boot_id) {
+    await chrome.storage.session.set({ boot_id: crypto.randomUUID() });
+    await blobs.clear();
+  }
+  await runner.recover();
+  await ensureOffscreen();
+  if (!(await chrome.alarms.get("look"))) await chrome.alarms.create("look", { periodInMinutes: 1 });
+}
+
+let creating = null;
+
+async function ensureOffscreen() {
+  const url = chrome.runtime.getURL(OFFSCREEN);
+  const found = await chrome.runtime.getContexts({ contextTypes: ["OFFSCREEN_DOCUMENT"], documentUrls: [url] });
+  if (found.length > 0) return;
+  creating ??= chrome.offscreen
+    .createDocument({ url: OFFSCREEN, reasons: ["WORKERS"], justification: "keeps one request open to the program on this computer" })
+    .finally(() => (creating = null));
+  await creating.catch((error) => console.warn(error.message));
+}
+
+async function countCommands(entries) {
+  const { n_commands } = await chrome.storage.session.get({ n_commands: 0 });
+  const n_new = entries.filter((entry) => entry.type === "browser_action").length;
+  await chrome.storage.session.set({ n_commands: n_commands + n_new });
+}
+
+function background(work) {
+  work.catch((error) => console.error(error));
+}
