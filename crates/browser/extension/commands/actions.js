@@ -53,7 +53,7 @@ export async function perform(entry, run, own_port) {
     run.onStop((status) => status !== "error" && dismissOpen(run.tab_id));
     if (action.act === navigate || action.act === reload) run.onStop((status) => status !== "error" && stopLoading(run.tab_id));
   }
-  return await action.act(entry.params, run);
+  return await action.act({ tab_id: entry.tab_id, ...entry.params }, run);
 }
 
 function actionOf({ params }) {

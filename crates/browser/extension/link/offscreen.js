@@ -7,6 +7,7 @@ import { poll, prove, readPairing } from "./server.js";
 const WAIT_MS = 25_000;
 const RETRY_MS = 1000;
 const TICK_MS = 20_000;
+const EARLY_MS = 200;
 
 const link = { state: "starting", detail: "", server: null, name: "", connected_at: null, polled_at: null };
 let ticking = null;
@@ -36,6 +37,7 @@ async function run() {
 /** Polls without a gap; ends with an error. The first answer makes the connection. */
 async function pollWhileGood(server, name) {
   for (let first = true; ; first = false) {
+    const asked_at = Date.now();
     const answer = await poll(server, first ? 0 : WAIT_MS);
     if (answer.status !== 200) throw refusal(answer.status);
     const entries = await answer.json();
@@ -45,6 +47,7 @@ async function pollWhileGood(server, name) {
       await tell({ kind: "connected", server });
     }
     if (Array.isArray(entries) && entries.length > 0) hand(server, entries);
+    else if (!first && Date.now() - asked_at < EARLY_MS) await sleep(EARLY_MS); // held for nothing: not asked in a tight loop
   }
 }
 

@@ -247,7 +247,7 @@ globalThis.raincheckAgent ??= (() => {
     const is_shown = style.visibility === "visible";
     const is_pointer = style.cursor === "pointer";
     const role = roleOf(element);
-    const is_target = INTERACTIVE.has(role) || element.isContentEditable && !element.parentElement?.isContentEditable || element.tabIndex >= 0 && element.hasAttribute("tabindex") || is_pointer && !in_pointer;
+    const is_target = INTERACTIVE.has(role) || element.tabIndex >= 0 && element.hasAttribute("tabindex") || is_pointer && !in_pointer;
     const name = role || is_target ? nameOf(element, role) : "";
     const is_told = is_shown && (is_target || (role !== null && role !== "paragraph" && (name !== "" || !["group", "form", "figure", "img"].includes(role))));
     let next = depth;
@@ -260,9 +260,10 @@ globalThis.raincheckAgent ??= (() => {
       if (NAME_FROM_CONTENT.has(role) && !hasTargets(element)) return;
     }
     if (role === "textbox" || role === "combobox" || role === "img") return;
+    const is_name = element.tagName === "LABEL" && element.control !== null;
     for (const child of childrenOf(element)) {
       if (child.nodeType === 1) outline(child, next, lines, budget, in_pointer || is_pointer);
-      else if (child.nodeType === 3 && is_shown) tellText(child, next, lines, budget);
+      else if (child.nodeType === 3 && is_shown && !is_name) tellText(child, next, lines, budget);
     }
   }
 
@@ -327,6 +328,7 @@ globalThis.raincheckAgent ??= (() => {
     const given = element.getAttribute("role")?.trim().split(/\s+/)[0];
     if (given) return given === "presentation" || given === "none" || given === "generic" ? null : given;
     const { tagName } = element;
+    if (isEditingRoot(element)) return "textbox";
     if (tagName === "INPUT") return element.type in INPUT_ROLES ? INPUT_ROLES[element.type] : "textbox";
     if (tagName === "SELECT") return element.multiple || element.size > 1 ? "listbox" : "combobox";
     if (tagName === "A" && !element.hasAttribute("href")) return null;
@@ -334,6 +336,10 @@ globalThis.raincheckAgent ??= (() => {
     if (tagName === "HEADER" || tagName === "FOOTER") return element.closest("article, aside, main, nav, section") ? null : tagName === "HEADER" ? "banner" : "contentinfo";
     if (tagName === "SECTION") return element.hasAttribute("aria-label") || element.hasAttribute("aria-labelledby") ? "region" : null;
     return TAG_ROLES[tagName] ?? null;
+  }
+
+  function isEditingRoot(element) {
+    return element.isContentEditable === true && element.parentElement?.isContentEditable !== true;
   }
 
   function nameOf(element, role) {

@@ -1,7 +1,8 @@
 // Input to a page. With the debugger it is real: the page cannot tell it from a user's. Where no
 // debugger can be attached the agent sends the same events itself.
 //
-// `click|hover {ref|selector}` -> `{target, url, title, input, navigated?, download?, dialog?}`
+// `click|hover {ref|selector}` -> `{target, input: "real|events"}`, and what came of it: `dialog {type, message, outcome}`,
+//   or as `navigate` has it: `url, title, navigated, loaded, status`, `reason`, `download`
 // `type|fill {ref|selector, text}` -> `{target, value, input}` · `press {key, ref?|selector?}` -> `{key, …}`
 // `select {ref|selector, value}` -> `{target, value, label}` · `scroll {ref?|selector?, x?, y?}` -> `{x, y, max_x, max_y}`
 

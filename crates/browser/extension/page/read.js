@@ -7,13 +7,15 @@
 // `wait_for {selector?|ref?|text?|url?, state?}` -> `{state, url, title, target?, waited_ms}`
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
-import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
+import { send, tryAttach } from "../tabs/sessions.js";
 import { ask, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
 
 const QUALITY = 60;
 const MAX_EDGE = 1568;
 const MAX_PAGE_HEIGHT = 16_000;
 const CAPTURE_MS = 5000;
+const FIRST_ASK_MS = 300;
+const AGAIN_MS = 1000;
 const STATES = ["visible", "hidden", "attached"];
 
 export async function snapshot({ selector, ref }, run) {
@@ -49,13 +51,24 @@ export async function screenshot(params, run) {
   const { tab_id } = run;
   const tab = await chrome.tabs.get(tab_id);
   if (!(await tryAttach(tab_id))) return await ofFrontTab(tab);
-  if (!tab.active) await actAsFocused(tab_id);
   const clip = await clipOf(params, run);
-  const shot = send(tab_id, "Page.captureScreenshot", { format: "jpeg", quality: QUALITY, clip, captureBeyondViewport: params.full_page === true });
-  const data = (await Promise.race([shot, sleep(Math.max(CAPTURE_MS, run.waitLimit(CAPTURE_MS)), null)]))?.data;
+  const data = await capture(run, { format: "jpeg", quality: QUALITY, clip, captureBeyondViewport: params.full_page === true });
   if (!data) throw new CommandError("tool_failed", "the tab did not paint", { guarantee: "executed", reason: "not_painted", hint: "bring it to the front with interact {action: \"tab_select\"}" });
   const { width, height } = sizeOfJpeg(data);
   return { mime: "image/jpeg", data, width, height, url: tab.url, title: tab.title };
+}
+
+/** A tab behind another one may leave the first request waiting until it is asked again. */
+async function capture(run, options) {
+  const limit = performance.now() + run.waitLimit(CAPTURE_MS);
+  const shots = [];
+  while (performance.now() < limit && !run.ended) {
+    shots.push(send(run.tab_id, "Page.captureScreenshot", options));
+    shots.at(-1).catch(() => {});
+    const shot = await Promise.race([...shots, sleep(shots.length === 1 ? FIRST_ASK_MS : AGAIN_MS, null)]);
+    if (shot) return shot.data;
+  }
+  return null;
 }
 
 /** What is shown of the page, with a scale that keeps the longer edge within the limit. */

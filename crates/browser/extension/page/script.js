@@ -163,7 +163,13 @@ async function runInPage(script, key) {
     } catch (error) {
       if (!(error instanceof SyntaxError) || !/await is only valid|Illegal return/.test(error.message)) throw error;
       const AsyncFunction = (async () => {}).constructor;
-      value = AsyncFunction(script)();
+      let body;
+      try {
+        body = AsyncFunction(`return (${script}\n)`);
+      } catch {
+        body = AsyncFunction(script);
+      }
+      value = body();
     }
     globalThis[Symbol.for(key)] = await value;
     return {};

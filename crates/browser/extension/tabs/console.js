@@ -64,7 +64,10 @@ function ofPreview(preview) {
     const told = entries.map((one) => (one.key ? `${ofEntry(one.key)} => ${ofEntry(one.value)}` : ofEntry(one.value)));
     return `${description} {${told.join(", ")}${more}}`;
   }
-  if (subtype === "array" || subtype === "typedarray") return `${subtype === "array" ? "" : `${description} `}[${properties.map(ofProperty).join(", ")}${more}]`;
+  if (subtype === "array" || subtype === "typedarray") {
+    const items = properties.filter((one) => /^\d+$/.test(one.name)).map(ofProperty);
+    return `${subtype === "array" ? "" : `${description} `}[${items.join(", ")}${more}]`;
+  }
   if (subtype && subtype !== "map" && subtype !== "set") return description;
   const members = properties.map((one) => `${one.name}: ${ofProperty(one)}`);
   return `${description === "Object" ? "" : `${description} `}{${members.join(", ")}${more}}`;
