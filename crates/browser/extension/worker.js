@@ -54,6 +54,8 @@ chrome.runtime.onMessage.addListener((message, sender, answer) => {
   return true;
 });
 
+chrome.runtime.onConnect.addListener(() => {}); // the offscreen document watches the port for the worker's end
+
 const ready = prepare();
 
 // ---- the link ----------------------------------------------------------------------------
@@ -108,6 +110,7 @@ async function prepare() {
     await blobs.clear();
   }
   await runner.recover();
+  background(runner.connected());
   await ensureOffscreen();
   if (!(await chrome.alarms.get("look"))) await chrome.alarms.create("look", { periodInMinutes: 1 });
 }

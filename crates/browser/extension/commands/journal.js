@@ -1,7 +1,7 @@
 // What this browser profile knows of every command, written before anything is done about it, so
 // that a restarted service worker never runs a command again. Large answers go to a blob store.
 //
-// A record: {id, state, attempt, fence, entry, life, at, answer?, is_large?}. States only go forward:
+// A record: {id, state, attempt, fence, entry?, life, at, answer?, is_large?}; the entry is kept until it runs. States only go forward:
 //   received -> accepted -> running -> answered -> settled
 // `received`: not confirmed by the server, so it has not run. `settled`: the server has given its
 // verdict on the answer, which is kept for a while in case the command is delivered again.
@@ -43,7 +43,12 @@ export class Journal {
   /** Writes a new record, in the place of an older one of the same command. */
   async begin(records) {
     for (const record of records) this.#records.set(record.id, record);
-    await this.#area.set(Object.fromEntries(records.map((record) => [PREFIX + record.id, record])));
+    try {
+      await this.#area.set(Object.fromEntries(records.map((record) => [PREFIX + record.id, record])));
+    } catch (error) {
+      for (const record of records) this.#records.delete(record.id);
+      throw error;
+    }
   }
 
   async advance(record, state, more = {}) {

@@ -148,12 +148,13 @@ export class Runner {
 
   async #run(record, tab_id, lane) {
     if (record.state !== "accepted") return;
-    await this.#journal.advance(record, "running");
-    const run = new Run(record.id, limitOf(record.entry), (progress) => this.#progress(record, progress));
+    const { entry } = record;
+    await this.#journal.advance(record, "running", { entry: undefined });
+    const run = new Run(record.id, limitOf(entry), (progress) => this.#progress(record, progress));
     Object.assign(run, { tab_id, lane });
     this.#runs.set(record.id, run);
     const interim = setTimeout(() => this.#progress(record), INTERIM_MS);
-    const outcome = await run.outcome(() => this.#perform(record.entry, run));
+    const outcome = await run.outcome(() => this.#perform(entry, run));
     clearTimeout(interim);
     this.#runs.delete(record.id);
     // Not awaited: the next command of the lane need not wait for the server.

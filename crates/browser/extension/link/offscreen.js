@@ -11,6 +11,7 @@ const EARLY_MS = 200;
 
 const link = { state: "starting", detail: "", server: null, name: "", connected_at: null, polled_at: null };
 let ticking = null;
+let life = null;
 
 chrome.runtime.onMessage.addListener((message, sender, answer) => {
   if (message?.to !== "offscreen" || sender.id !== chrome.runtime.id) return;
@@ -56,14 +57,25 @@ function hand(server, entries) {
   tell({ kind: "deliver", server, entries }).then(keepAwake);
 }
 
-/** While commands run the service worker is woken often enough to stay. */
+/** While commands run the service worker is woken often enough to stay, and at once when it was lost. */
 function keepAwake(reply) {
+  life ??= watchLife();
   const busy = (reply?.running ?? 0) > 0;
   if (busy && ticking === null) ticking = setInterval(() => tell({ kind: "tick" }).then(keepAwake), TICK_MS);
   if (!busy && ticking !== null) {
     clearInterval(ticking);
     ticking = null;
   }
+}
+
+/** The port closes when the service worker ends; it does not keep it from sleeping. */
+function watchLife() {
+  const port = chrome.runtime.connect({ name: "life" });
+  port.onDisconnect.addListener(() => {
+    life = null;
+    if (ticking !== null) tell({ kind: "tick" }).then(keepAwake);
+  });
+  return port;
 }
 
 async function lost(state, detail) {
