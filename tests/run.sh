@@ -71,6 +71,7 @@ step "lints" cargo clippy --quiet --workspace --all-targets -- -D warnings
 step "build" cargo build --quiet --workspace --all-targets
 # Not `--all-targets`: that would run the benchmarks once, too, and fill their queues.
 step "tests" cargo test --workspace --lib --bins --tests
+step "the browser extension" node --test crates/browser/extension-tests/*.test.mjs
 step "examples in the documentation" cargo test --workspace --doc
 step "documentation" documentation
 step "tidy" cargo xtask tidy

@@ -54,7 +54,8 @@ chrome.runtime.onMessage.addListener((message, sender, answer) => {
   return true;
 });
 
-chrome.runtime.onConnect.addListener(() => {}); // the offscreen document watches the port for the worker's end
+// Each end of the port learns at once when the other one is gone.
+chrome.runtime.onConnect.addListener((port) => port.onDisconnect.addListener(() => ensureOffscreen()));
 
 const ready = prepare();
 
@@ -112,7 +113,7 @@ async function prepare() {
   await runner.recover();
   background(runner.connected());
   await ensureOffscreen();
-  if (!(await chrome.alarms.get("look"))) await chrome.alarms.create("look", { periodInMinutes: 1 });
+  if (!(await chrome.alarms.get("look"))) await chrome.alarms.create("look", { periodInMinutes: 0.5 });
 }
 
 let creating = null;

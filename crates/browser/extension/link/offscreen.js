@@ -22,6 +22,7 @@ run();
 
 async function run() {
   const worker = await untilTold({ kind: "hello" });
+  life ??= watchLife();
   for (;;) {
     try {
       const pairing = await readPairing();

@@ -6,7 +6,7 @@
 import { CommandError, dropAbsent, invalid, navigatedAway } from "../commands/errors.js";
 import { dismissOpen } from "../tabs/dialogs.js";
 import { watchTab } from "../tabs/navigation.js";
-import { attach, on, send, stopScript } from "../tabs/sessions.js";
+import { SCRIPT_NAME, attach, on, send, stopScript } from "../tabs/sessions.js";
 import { readSetting, writeSetting } from "../tabs/settings.js";
 import { LIMITS, serialize } from "./serialize.js";
 
@@ -49,7 +49,7 @@ async function byDebugger(script, run) {
   await attach(tab_id).catch((error) => {
     throw error.reason === "not_attachable" || error.reason === "debugger_refused" ? missing(error.message) : error;
   });
-  const name = `raincheck-${++counter}.js`;
+  const name = `${SCRIPT_NAME}${++counter}.js`;
   const group = name;
   let script_id;
   run.onEnd(on("Debugger.scriptParsed", (id, told) => id === tab_id && told.url === name && (script_id = told.scriptId)));
@@ -118,7 +118,7 @@ function primitive({ type, subtype, value, unserializableValue }) {
 async function thrown(tab_id, { text, exception, lineNumber, columnNumber, stackTrace, url }) {
   const is_error = exception?.subtype === "error";
   const value = is_error || !exception ? undefined : await valueOf(tab_id, exception).catch(() => undefined);
-  const frame = stackTrace?.callFrames.find((one) => one.url.startsWith("raincheck-")) ?? { lineNumber, columnNumber, url };
+  const frame = stackTrace?.callFrames.find((one) => one.url.startsWith(SCRIPT_NAME)) ?? { lineNumber, columnNumber, url };
   const message = is_error ? exception.description.split("\n    at ", 1)[0] : value === undefined ? text : `Uncaught ${JSON.stringify(value)}`;
   return new CommandError("tool_failed", message.slice(0, 4000), {
     guarantee: is_error && exception.className === "SyntaxError" && !stackTrace ? "not_executed" : "executed",

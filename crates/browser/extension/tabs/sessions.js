@@ -3,8 +3,11 @@
 
 import { CommandError, tabGone } from "../commands/errors.js";
 
+/** What the names of scripts begin with that commands run. */
+export const SCRIPT_NAME = "raincheck-";
+
 const PROTOCOL = "1.3";
-const ATTACH_LIMIT_MS = 4000;
+const ATTACH_LIMIT_MS = 2000;
 const RESPONSIVE_MS = 150;
 const PAUSE_LIMIT_MS = 2000;
 const REFUSED_MS = 10 * 60_000;
@@ -61,8 +64,8 @@ export function send(tab_id, method, params = {}) {
 }
 
 /**
- * Stops the script that keeps a tab's thread. `isOurs(frames)` tells from the call stack whether what
- * is on the thread is what should end; anything else is left to go on. A thread that is free has
+ * Stops the script that keeps a tab's thread. `isOurs(frames)` tells from the call stack, also as a
+ * promise, whether what is on the thread is what should end; anything else is left to go on. A thread that is free has
  * nothing to stop: a pause would stay armed there and stall the next command.
  */
 export async function stopScript(tab_id, isOurs) {
@@ -72,7 +75,7 @@ export async function stopScript(tab_id, isOurs) {
   try {
     send(tab_id, "Debugger.pause").catch(() => {});
     const event = await Promise.race([paused, sleep(PAUSE_LIMIT_MS, null)]);
-    if (event) await send(tab_id, "Debugger.resume", { terminateOnResume: isOurs(event.callFrames) });
+    if (event) await send(tab_id, "Debugger.resume", { terminateOnResume: await isOurs(event.callFrames) });
     await Promise.race([rearm(tab_id), sleep(PAUSE_LIMIT_MS)]);
   } finally {
     session.on_pause = null;
@@ -130,25 +133,40 @@ function onPaused(tab_id, params) {
 
 async function begin(session) {
   const { tab_id } = session;
-  const enabled = enable(tab_id);
-  enabled.catch(() => {});
-  const answer = await Promise.race([enabled, sleep(ATTACH_LIMIT_MS, "late")]);
-  if (answer === "late") {
-    throw new CommandError("tool_failed", `tab ${tab_id} does not react; a script or dialog holds it up`, {
-      guarantee: "not_executed",
-      reason: "tab_unresponsive",
-      hint: "navigate the tab elsewhere or close it",
-    });
+  if (!(await within(ATTACH_LIMIT_MS, enable(tab_id)))) {
+    // What keeps the thread may be a script of the service worker before this one.
+    await stopScript(tab_id, (frames) => isLeftOver(tab_id, frames));
+    if (!(await within(ATTACH_LIMIT_MS, enable(tab_id)))) throw unresponsive(tab_id);
   }
   session.is_ready = true;
+}
+
+/** True once `work` is done, false when that takes too long; its failure is passed on. */
+async function within(limit_ms, work) {
+  work.catch(() => {});
+  return await Promise.race([work.then(() => true), sleep(limit_ms, false)]);
+}
+
+async function isLeftOver(tab_id, frames) {
+  const outermost = frames.at(-1);
+  const { scriptSource } = await send(tab_id, "Debugger.getScriptSource", { scriptId: outermost.location.scriptId });
+  return scriptSource.includes(`//# sourceURL=${SCRIPT_NAME}`);
+}
+
+function unresponsive(tab_id) {
+  return new CommandError("tool_failed", `tab ${tab_id} does not react; a script or dialog holds it up`, {
+    guarantee: "not_executed",
+    reason: "tab_unresponsive",
+    hint: "navigate the tab elsewhere or close it",
+  });
 }
 
 async function enable(tab_id) {
   try {
     await chrome.debugger.attach({ tabId: tab_id }, PROTOCOL);
   } catch (error) {
-    // The session of the service worker before this one is still there, and is ours.
     if (/No tab with/.test(error.message)) throw tabGone(tab_id);
+    // The session of the service worker before this one is still there, and is ours.
     if (!/already attached/.test(error.message)) throw new CommandError("tool_failed", error.message, { guarantee: "not_executed", reason: "not_attachable" });
   }
   await Promise.all(ENABLES.map(([method, params]) => send(tab_id, method, params)));
