@@ -36,7 +36,7 @@ export async function executeJs({ script }, run) {
 }
 
 /** `configure {what: "engine", engine}` -> `{engine}`. */
-export async function setEngine({ engine = "auto" }) {
+export async function setEngine({ value = "auto", engine = value }) {
   if (engine !== "auto" && !ENGINES[engine]) throw invalid(`engine must be one of auto, ${Object.keys(ENGINES).join(", ")}`);
   await writeSetting("engine", engine);
   return { engine };
@@ -55,7 +55,7 @@ async function byDebugger(script, run) {
   run.onEnd(on("Debugger.scriptParsed", (id, told) => id === tab_id && told.url === name && (script_id = told.scriptId)));
   settleOnNavigation(run, async () => {
     await dismissOpen(tab_id);
-    await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
+    return await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
   });
   run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));
   try {
@@ -139,7 +139,7 @@ async function byScripting(script, run) {
   const { tab_id } = run;
   const key = `raincheck-${crypto.randomUUID()}`;
   const target = { tabId: tab_id, frameIds: [0] };
-  settleOnNavigation(run, () => {});
+  settleOnNavigation(run, () => false); // nothing can stop it
   try {
     const [{ result: told }] = await chrome.scripting.executeScript({ target, world: "MAIN", func: runInPage, args: [script, key] });
     if (!told) throw missing("the page lets no script in");

@@ -66,17 +66,18 @@ export function send(tab_id, method, params = {}) {
 /**
  * Stops the script that keeps a tab's thread. `isOurs(frames)` tells from the call stack, also as a
  * promise, whether what is on the thread is what should end; anything else is left to go on. A thread that is free has
- * nothing to stop: a pause would stay armed there and stall the next command.
+ * nothing to stop: a pause would stay armed there and stall the next command. Returns whether the
+ * thread is free in the end.
  */
 export async function stopScript(tab_id, isOurs) {
-  if (await isResponsive(tab_id)) return;
+  if (await isResponsive(tab_id)) return true;
   const session = sessionOf(tab_id);
   const paused = new Promise((resolve) => (session.on_pause = resolve));
   try {
     send(tab_id, "Debugger.pause").catch(() => {});
     const event = await Promise.race([paused, sleep(PAUSE_LIMIT_MS, null)]);
     if (event) await send(tab_id, "Debugger.resume", { terminateOnResume: await isOurs(event.callFrames) });
-    await Promise.race([rearm(tab_id), sleep(PAUSE_LIMIT_MS)]);
+    return await within(PAUSE_LIMIT_MS, rearm(tab_id));
   } finally {
     session.on_pause = null;
   }
