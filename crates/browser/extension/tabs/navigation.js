@@ -28,6 +28,7 @@ export function watchNavigation() {
   webNavigation.onErrorOccurred.addListener(tell("failed"));
   webNavigation.onHistoryStateUpdated.addListener(tell("moved"));
   webNavigation.onReferenceFragmentUpdated.addListener(tell("moved"));
+  webNavigation.onCreatedNavigationTarget.addListener(({ sourceTabId, tabId }) => tell("opened")({ tabId: sourceTabId, frameId: 0, opened_tab_id: tabId }));
   tabs.onUpdated.addListener((tabId, change) => change.status === "complete" && tell("loaded")({ tabId, frameId: 0 }));
   tabs.onRemoved.addListener((tabId) => tell("closed")({ tabId, frameId: 0 }));
   on("Page.downloadWillBegin", (tabId, { url, suggestedFilename }) => tell("download")({ tabId, frameId: 0, url, file_name: suggestedFilename }));

@@ -168,9 +168,17 @@ async function enable(tab_id) {
   } catch (error) {
     if (/No tab with/.test(error.message)) throw tabGone(tab_id);
     // The session of the service worker before this one is still there, and is ours.
-    if (!/already attached/.test(error.message)) throw new CommandError("tool_failed", error.message, { guarantee: "not_executed", reason: "not_attachable" });
+    if (!/already attached/.test(error.message)) throw notAttachable(error.message);
   }
-  await Promise.all(ENABLES.map(([method, params]) => send(tab_id, method, params)));
+  try {
+    await Promise.all(ENABLES.map(([method, params]) => send(tab_id, method, params)));
+  } catch (error) {
+    throw /not attached/.test(error.message) ? notAttachable("another program debugs this tab") : error;
+  }
+}
+
+function notAttachable(message) {
+  return new CommandError("tool_failed", message, { guarantee: "not_executed", reason: "not_attachable" });
 }
 
 function sessionOf(tab_id) {
