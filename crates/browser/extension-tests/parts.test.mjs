@@ -8,7 +8,7 @@ import { parseChord } from "../extension/page/keys.js";
 import { matches, sizeOfJpeg } from "../extension/page/read.js";
 import { format } from "../extension/tabs/console.js";
 import { isBinary } from "../extension/tabs/network.js";
-import { whyBlocked } from "../extension/tabs/urls.js";
+import { whyBlocked, whyHostBlocked } from "../extension/tabs/urls.js";
 
 test("the proof is that of the server", async () => {
   const secret = Buffer.from(Uint8Array.from({ length: 32 }, (_, n) => n)).toString("base64url");
@@ -27,6 +27,11 @@ test("addresses that no command opens", () => {
   const open = ["http://127.0.0.1:4712/", "https://example.com/", "http://localhost/", "about:blank", "http://192.168.0.1/", "http://example.com:4711/"];
   assert.deepEqual(blocked.filter((address) => whyBlocked(address, 4711) === null), []);
   assert.deepEqual(open.filter((address) => whyBlocked(address, 4711) !== null), []);
+});
+
+test("a page that made itself may stay where it is", () => {
+  const told = ["blob:http://a/1", "data:text/html,x", "chrome-error://x", "", "http://169.254.169.254/"].map((address) => whyHostBlocked(address, 4711) === null);
+  assert.deepEqual(told, [true, true, true, true, false]);
 });
 
 test("keys and chords", () => {

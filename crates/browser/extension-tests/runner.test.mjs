@@ -199,6 +199,19 @@ test("the limit ends a command with what stops it, and the guarantee is unknown 
   assert.deepEqual([status, error.code, error.guarantee, stopped], ["timeout", "execution_timeout", "unknown", ["timeout"]]);
 });
 
+test("an end that could not stop the work says so", async () => {
+  for (const [stop, is_told] of [[() => true, false], [() => false, true], [() => { throw new Error("no"); }, true]]) {
+    const profile = new Profile();
+    const runner = await profile.start((_, run) => {
+      run.onStop(stop);
+      return forever();
+    });
+    await runner.deliver([command("a", { deadline_ms: 20 })]);
+    await profile.settled();
+    assert.equal(profile.server.last("a").error.message.includes("may still go on"), is_told);
+  }
+});
+
 test("tabs run side by side, one tab's commands in order", async () => {
   const profile = new Profile();
   const open = new Map();

@@ -6,7 +6,7 @@ import { blobs } from "./commands/blobs.js";
 import { tabGone } from "./commands/errors.js";
 import { Journal } from "./commands/journal.js";
 import { Runner } from "./commands/runner.js";
-import { post } from "./link/server.js";
+import { isOwnPage, post } from "./link/server.js";
 import { watchConsole } from "./tabs/console.js";
 import { watchDialogs } from "./tabs/dialogs.js";
 import { watchNavigation } from "./tabs/navigation.js";
@@ -23,7 +23,7 @@ const runner = new Runner({
   journal: new Journal(chrome.storage.session, blobs),
   post: (items) => send("/query-result", items),
   target,
-  perform: (entry, run) => perform(entry, run, server?.port),
+  perform: async (entry, run) => perform(entry, run, (await paired())?.port),
 });
 
 // ---- the browser's events; registered before anything is awaited, or a waking event is lost ----
@@ -49,7 +49,7 @@ chrome.alarms.onAlarm.addListener(() => {
 });
 chrome.action.onClicked.addListener(() => chrome.runtime.openOptionsPage());
 chrome.runtime.onMessage.addListener((message, sender, answer) => {
-  if (message?.to !== "worker" || sender.id !== chrome.runtime.id || sender.tab?.url?.startsWith("http")) return;
+  if (message?.to !== "worker" || !isOwnPage(sender)) return;
   hear(message).then(answer, (error) => answer({ error: error.message }));
   return true;
 });
@@ -89,9 +89,14 @@ async function hear(message) {
 }
 
 async function send(path, body) {
-  server ??= await chrome.runtime.sendMessage({ to: "offscreen", kind: "server" }).catch(() => null);
-  if (!server) throw new Error("no server");
+  if (!(await paired())) throw new Error("no server");
   return await post(server, path, body);
+}
+
+/** The server as the offscreen document knows it; a worker that was just woken asks. */
+async function paired() {
+  server ??= await chrome.runtime.sendMessage({ to: "offscreen", kind: "server" }).catch(() => null);
+  return server;
 }
 
 /** `worker_id` names this profile for good; `boot_id` changes when the journal is lost. */

@@ -50,8 +50,8 @@ export async function perform(entry, run, own_port) {
   run.own_port = own_port;
   if (action.in === "lane") {
     await wakeTab(run.tab_id, run);
-    run.onStop((status) => status !== "error" && dismissOpen(run.tab_id));
-    if (action.act === navigate || action.act === reload) run.onStop((status) => status !== "error" && stopLoading(run.tab_id));
+    run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
+    if (action.act === navigate || action.act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
   }
   return await action.act({ tab_id: entry.tab_id, ...entry.params }, run);
 }

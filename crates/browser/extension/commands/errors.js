@@ -25,7 +25,7 @@ export function invalid(message) {
 }
 
 export function tabGone(tab_id, guarantee = "not_executed") {
-  return new CommandError("peer_not_ready", `tab ${tab_id} is gone`, {
+  return new CommandError(guarantee === "not_executed" ? "peer_not_ready" : "peer_lost", `tab ${tab_id} is gone`, {
     guarantee,
     reason: "tab_gone",
     hint: 'list the open tabs with observe {what: "tabs"} and pass one of their tab_id',

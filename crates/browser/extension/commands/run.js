@@ -46,19 +46,26 @@ export class Run {
     this.stop("cancelled", new CommandError("cancelled", "cancelled on request", { guarantee }));
   }
 
-  /** Ends the run as it is: the end is noted first, then the work is stopped. */
+  /**
+   * Ends the run as it is: the end is noted first, then the work is stopped. A stop that answers false,
+   * fails, or takes too long leaves the work to itself, and the end says so.
+   */
   stop(status, error) {
     if (this.ended) return;
     this.ended = { status, error: error.toWire() };
     const stops = [...this.#stops].map((stop) => Promise.resolve().then(() => stop(status)));
-    const grace = new Promise((done) => setTimeout(done, STOP_GRACE_MS));
-    Promise.race([Promise.allSettled(stops), grace]).then(() => this.#resolve(this.ended));
+    const grace = new Promise((done) => setTimeout(done, STOP_GRACE_MS, null));
+    Promise.race([Promise.allSettled(stops), grace]).then((ends) => {
+      const is_stopped = ends?.every((end) => end.status === "fulfilled" && end.value !== false);
+      if (!is_stopped) this.ended.error.message += "; what it began may still go on in the tab";
+      this.#resolve(this.ended);
+    });
   }
 
   /** Lets the work go on until it ends, is stopped, or reaches the limit. Never rejects. */
   async outcome(work) {
     const timer = setTimeout(() => {
-      const message = `it ran longer than ${this.#limit_ms} ms and was stopped`;
+      const message = `it ran longer than ${this.#limit_ms} ms`;
       this.stop("timeout", new CommandError("execution_timeout", message, { hint: "pass a larger timeout_ms" }));
     }, this.#limit_ms);
     Promise.resolve()

@@ -129,7 +129,8 @@ export class Runner {
     for (const record of records) {
       if (this.#journal.find(record.id) !== record || record.state !== "received") continue;
       if (verdicts.get(record.id)?.accepted === true) {
-        await this.#journal.advance(record, "accepted");
+        // Not awaited: lost with the worker, it is only asked for again; `running` is awaited.
+        this.#journal.advance(record, "accepted").catch(complain);
         this.#start(record);
       } else {
         await this.#journal.forget(record);
@@ -162,8 +163,10 @@ export class Runner {
   }
 
   async #conclude(record, fields) {
-    await this.#journal.answer(record, this.#item(record, fields));
-    await this.#deliverAnswer(record);
+    const answer = this.#item(record, fields);
+    const kept = this.#journal.answer(record, answer);
+    kept.catch(complain);
+    await this.#deliverAnswer(record, answer, kept);
   }
 
   #progress(record, progress) {
@@ -171,14 +174,15 @@ export class Runner {
     this.#send([this.#item(record, progress ? { status: "progress", progress } : { status: "pending" })]);
   }
 
-  /** Posts a kept answer until there is a verdict on it; a lost connection leaves it to `connected`. */
-  async #deliverAnswer(record) {
+  /** Posts an answer; without a verdict it stays kept, and `connected` posts it again. */
+  async #deliverAnswer(record, answer, kept) {
     if (this.#sending.has(record.id)) return;
     this.#sending.add(record.id);
     try {
       const { attempt, fence } = record;
-      const answer = { ...(await this.#journal.answerOf(record)), ...dropAbsent({ attempt, fence }) };
-      const verdicts = await this.#send([answer]);
+      const told = answer ?? (await this.#journal.answerOf(record));
+      const verdicts = await this.#send([{ ...told, ...dropAbsent({ attempt, fence }) }]);
+      await kept;
       if (verdicts?.has(record.id) && record.state === "answered") await this.#journal.advance(record, "settled");
     } finally {
       this.#sending.delete(record.id);
@@ -201,6 +205,10 @@ export class Runner {
   #item(record, fields) {
     return dropAbsent({ correlation_id: record.id, attempt: record.attempt, fence: record.fence, ...fields });
   }
+}
+
+function complain(error) {
+  console.error(error);
 }
 
 function limitOf(entry) {

@@ -2,7 +2,7 @@
 // 30 s, also in the middle of a request. Commands are handed to the service worker, which this
 // wakes; nothing is executed here.
 
-import { poll, prove, readPairing } from "./server.js";
+import { isOwnPage, poll, prove, readPairing } from "./server.js";
 
 const WAIT_MS = 25_000;
 const RETRY_MS = 1000;
@@ -14,7 +14,7 @@ let ticking = null;
 let life = null;
 
 chrome.runtime.onMessage.addListener((message, sender, answer) => {
-  if (message?.to !== "offscreen" || sender.id !== chrome.runtime.id) return;
+  if (message?.to !== "offscreen" || !isOwnPage(sender)) return;
   answer(message.kind === "server" ? link.server : status());
 });
 

@@ -60,6 +60,11 @@ export function toJson(value) {
   return /\\ud[89a-f]/.test(text) ? JSON.stringify(wellFormed(value)) : text;
 }
 
+/** Whether a message comes from a page of this extension, not from a script in somebody's page. */
+export function isOwnPage(sender) {
+  return sender.id === chrome.runtime.id && sender.url?.startsWith(chrome.runtime.getURL("")) === true;
+}
+
 function wellFormed(value) {
   if (typeof value === "string") return value.toWellFormed();
   if (Array.isArray(value)) return value.map(wellFormed);

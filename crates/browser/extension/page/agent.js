@@ -133,8 +133,12 @@ globalThis.raincheckAgent ??= (() => {
       if (element.type === "checkbox" || element.type === "radio") throw new Missing(`${describe(element)} is not filled; click it`);
       // By the setter of the prototype: frameworks that watch the own property hear the event, too.
       const proto = element.tagName === "TEXTAREA" ? HTMLTextAreaElement.prototype : HTMLInputElement.prototype;
-      Object.getOwnPropertyDescriptor(proto, "value").set.call(element, text);
-      if (element.value !== text && !/\n/.test(text)) throw new Missing(`${describe(element)} (type ${element.type}) does not take ${JSON.stringify(text.slice(0, 100))}`);
+      const { set } = Object.getOwnPropertyDescriptor(proto, "value");
+      const before = element.value;
+      set.call(element, text);
+      const is_taken = element.value === text || (text !== "" && element.value !== "");
+      if (!is_taken) set.call(element, before);
+      if (!is_taken) throw new Missing(`${describe(element)} (type ${element.type}) does not take ${JSON.stringify(text.slice(0, 100))}`);
     }
     element.dispatchEvent(new InputEvent("input", { bubbles: true, composed: true, inputType: "insertReplacementText", data: text }));
     element.dispatchEvent(new Event("change", { bubbles: true }));

@@ -1,7 +1,7 @@
 // Input to a page. With the debugger it is real: the page cannot tell it from a user's. Where no
 // debugger can be attached the agent sends the same events itself.
 //
-// `click|hover {ref|selector}` -> `{target, input: "real|events"}`, and what came of it: `dialog {type, message, outcome}`,
+// `click|hover {ref|selector}` -> `{target, input: "real|events"}`, and what came of it: `dialog {type, message, outcome}`, `opened_tab_id`,
 //   or as `navigate` has it: `url, title, navigated, loaded, status`, `reason`, `download`
 // `type|fill {ref|selector, text}` -> `{target, value, input}` · `press {key, ref?|selector?}` -> `{key, …}`
 // `select {ref|selector, value}` -> `{target, value, label}` · `scroll {ref?|selector?, x?, y?}` -> `{x, y, max_x, max_y}`
@@ -110,7 +110,7 @@ async function prepare(run) {
  * dialog that is left open. None of them makes the action a failure.
  */
 async function withConsequences(run, act) {
-  const seen = { dialog: undefined, is_asked: false };
+  const seen = { dialog: undefined, is_asked: false, opened_tab_id: undefined };
   const wake = {};
   const is_open = new Promise((resolve) => (wake.dialog = resolve));
   const is_asked = new Promise((resolve) => (wake.asked = resolve));
@@ -119,7 +119,8 @@ async function withConsequences(run, act) {
     seen.dialog = { type, message, outcome };
     if (outcome === "open") wake.dialog();
   });
-  const stopTab = watchTab(run.tab_id, (kind) => {
+  const stopTab = watchTab(run.tab_id, (kind, { opened_tab_id }) => {
+    if (kind === "opened") seen.opened_tab_id = opened_tab_id;
     if (kind !== "asked" && kind !== "begun" && kind !== "moved") return;
     seen.is_asked = true;
     wake.asked();
@@ -131,8 +132,8 @@ async function withConsequences(run, act) {
   try {
     const value = await Promise.race([act(), is_open]);
     await Promise.race([is_asked, is_open, followed, sleep(CONSEQUENCE_MS)]);
-    if (!seen.is_asked || seen.dialog?.outcome === "open") return { value, dialog: seen.dialog };
-    return { value, dialog: seen.dialog, end: await ending(run, await Promise.race([followed, late])) };
+    if (!seen.is_asked || seen.dialog?.outcome === "open") return { value, ...seen };
+    return { value, ...seen, end: await ending(run, await Promise.race([followed, late])) };
   } finally {
     stopDialogs();
     stopTab();
@@ -149,8 +150,8 @@ async function ending(run, end) {
   return there;
 }
 
-function told(place, is_real, { dialog, end }) {
-  return dropAbsent({ target: place.what, input: is_real ? "real" : "events", dialog, ...end });
+function told(place, is_real, { dialog, opened_tab_id, end }) {
+  return dropAbsent({ target: place.what, input: is_real ? "real" : "events", dialog, opened_tab_id, ...end });
 }
 
 async function press(tab_id, place, count) {

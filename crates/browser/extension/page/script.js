@@ -3,7 +3,7 @@
 // Engines, best first: `debugger` works under every content security policy, tells errors in full
 // and can stop a script; `scripting` runs where the page's policy allows code from text.
 
-import { CommandError, dropAbsent, invalid, navigatedAway } from "../commands/errors.js";
+import { CommandError, dropAbsent, invalid, navigatedAway, tabGone } from "../commands/errors.js";
 import { dismissOpen } from "../tabs/dialogs.js";
 import { watchTab } from "../tabs/navigation.js";
 import { SCRIPT_NAME, attach, on, send, stopScript } from "../tabs/sessions.js";
@@ -13,6 +13,8 @@ import { LIMITS, serialize } from "./serialize.js";
 const ENGINES = { debugger: byDebugger, scripting: byScripting };
 const DECLARES_OR_AWAITS = /\b(let|const|class|await|using)\b/;
 const NAVIGATED = /navigated or closed|Cannot find context|context was destroyed|Frame with ID \d+ was removed/i;
+
+const GONE_MS = 100;
 
 let counter = 0;
 
@@ -36,7 +38,7 @@ export async function executeJs({ script }, run) {
 }
 
 /** `configure {what: "engine", engine}` -> `{engine}`. */
-export async function setEngine({ engine = "auto" }) {
+export async function setEngine({ value = "auto", engine = value }) {
   if (engine !== "auto" && !ENGINES[engine]) throw invalid(`engine must be one of auto, ${Object.keys(ENGINES).join(", ")}`);
   await writeSetting("engine", engine);
   return { engine };
@@ -55,7 +57,7 @@ async function byDebugger(script, run) {
   run.onEnd(on("Debugger.scriptParsed", (id, told) => id === tab_id && told.url === name && (script_id = told.scriptId)));
   settleOnNavigation(run, async () => {
     await dismissOpen(tab_id);
-    await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
+    return await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
   });
   run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));
   try {
@@ -71,9 +73,16 @@ async function byDebugger(script, run) {
     if (error instanceof CommandError) throw error;
     // A promise that nothing holds any more never settles; the limit ends it like any other.
     if (/Promise was collected/.test(error.message)) return await new Promise(() => {});
-    if (NAVIGATED.test(error.message)) throw navigatedAway((await chrome.tabs.get(tab_id).catch(() => null))?.pendingUrl);
-    throw new CommandError("tool_failed", error.message, { reason: "browser_error" });
+    throw await cutShort(tab_id, error.message);
   }
+}
+
+/** Why the debugger gave no answer: the page or the tab went away, or the debugger did. */
+async function cutShort(tab_id, message) {
+  await new Promise((done) => setTimeout(done, GONE_MS));
+  const tab = await chrome.tabs.get(tab_id).catch(() => null);
+  if (!tab) return tabGone(tab_id, "unknown");
+  return NAVIGATED.test(message) ? navigatedAway(tab.pendingUrl || tab.url) : new CommandError("tool_failed", message, { reason: "browser_error" });
 }
 
 /** REPL mode lets scripts declare a name again and await; without it a returned promise is awaited in the same step. */
@@ -139,7 +148,7 @@ async function byScripting(script, run) {
   const { tab_id } = run;
   const key = `raincheck-${crypto.randomUUID()}`;
   const target = { tabId: tab_id, frameIds: [0] };
-  settleOnNavigation(run, () => {});
+  settleOnNavigation(run, () => false); // nothing can stop it
   try {
     const [{ result: told }] = await chrome.scripting.executeScript({ target, world: "MAIN", func: runInPage, args: [script, key] });
     if (!told) throw missing("the page lets no script in");

@@ -38,8 +38,8 @@ export async function answerDialog({ accept = true, text }, { tab_id }) {
 }
 
 /** `configure {what: "dialog_policy"}` -> `{dialog_policy}`. */
-export async function setPolicy({ policy, dialog_policy, mode }) {
-  const wanted = policy ?? dialog_policy ?? mode;
+export async function setPolicy({ policy, dialog_policy, value }) {
+  const wanted = policy ?? dialog_policy ?? value;
   if (!POLICIES.includes(wanted)) throw invalid(`policy must be one of ${POLICIES.join(", ")}`);
   await writeSetting("dialog_policy", wanted);
   return { dialog_policy: wanted };

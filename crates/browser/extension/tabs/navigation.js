@@ -8,7 +8,7 @@ import { CommandError, invalid, dropAbsent, tabGone } from "../commands/errors.j
 import { documentStatus } from "./network.js";
 import { record } from "./observed.js";
 import { isAttached, on, send, tryAttach } from "./sessions.js";
-import { blocked, checkUrl, whyBlocked } from "./urls.js";
+import { blocked, checkUrl, whyHostBlocked } from "./urls.js";
 
 const ABORT_SETTLES_MS = 250;
 const LOAD_MS = 2000;
@@ -28,6 +28,7 @@ export function watchNavigation() {
   webNavigation.onErrorOccurred.addListener(tell("failed"));
   webNavigation.onHistoryStateUpdated.addListener(tell("moved"));
   webNavigation.onReferenceFragmentUpdated.addListener(tell("moved"));
+  webNavigation.onCreatedNavigationTarget.addListener(({ sourceTabId, tabId }) => tell("opened")({ tabId: sourceTabId, frameId: 0, opened_tab_id: tabId }));
   tabs.onUpdated.addListener((tabId, change) => change.status === "complete" && tell("loaded")({ tabId, frameId: 0 }));
   tabs.onRemoved.addListener((tabId) => tell("closed")({ tabId, frameId: 0 }));
   on("Page.downloadWillBegin", (tabId, { url, suggestedFilename }) => tell("download")({ tabId, frameId: 0, url, file_name: suggestedFilename }));
@@ -89,8 +90,8 @@ export async function arrival(tab_id, run, end) {
   const base = { url: tab.url, title: tab.title, tab_id };
   if (end.kind === "download") return { ...base, navigated: false, reason: "download", download: { url: end.url, file_name: end.file_name } };
   if (end.kind === "aborted") return dropAbsent({ ...base, navigated: false, reason: status === 204 || status === 205 ? "no_content" : "aborted", status });
-  const why = whyBlocked(tab.url, run.own_port);
-  if (why && tab.url) {
+  const why = whyHostBlocked(tab.url, run.own_port);
+  if (why) {
     await chrome.tabs.update(tab_id, { url: "about:blank" });
     throw blocked(tab.url, `the page redirected there; ${why}`, "executed");
   }

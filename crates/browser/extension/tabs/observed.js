@@ -4,7 +4,7 @@
 //   {kind: "network", tab_id, at, request_id, method, url, type, status?, mime?, bytes?, duration_ms?, from_cache?, error?,
 //    body?, body_cut?, binary?: {bytes}}                  body: text answers of fetch and XHR only
 //   {kind: "dialog", tab_id, at, type, message, url, outcome: "dismissed|accepted|open"}
-//   {kind: "tab", tab_id, at, event: "open|updated|activated|closed", url?, title?, window_id?}
+//   {kind: "tab", tab_id, at, event: "open|updated|activated|replaced|closed", url?, title?, window_id?, new_tab_id?}
 //   {kind: "navigation", tab_id, at, url, transition?, error?}
 //   {kind, at, dropped: n}                                n events of this kind did not fit
 //

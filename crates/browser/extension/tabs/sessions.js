@@ -66,17 +66,18 @@ export function send(tab_id, method, params = {}) {
 /**
  * Stops the script that keeps a tab's thread. `isOurs(frames)` tells from the call stack, also as a
  * promise, whether what is on the thread is what should end; anything else is left to go on. A thread that is free has
- * nothing to stop: a pause would stay armed there and stall the next command.
+ * nothing to stop: a pause would stay armed there and stall the next command. Returns whether the
+ * thread is free in the end.
  */
 export async function stopScript(tab_id, isOurs) {
-  if (await isResponsive(tab_id)) return;
+  if (await isResponsive(tab_id)) return true;
   const session = sessionOf(tab_id);
   const paused = new Promise((resolve) => (session.on_pause = resolve));
   try {
     send(tab_id, "Debugger.pause").catch(() => {});
     const event = await Promise.race([paused, sleep(PAUSE_LIMIT_MS, null)]);
     if (event) await send(tab_id, "Debugger.resume", { terminateOnResume: await isOurs(event.callFrames) });
-    await Promise.race([rearm(tab_id), sleep(PAUSE_LIMIT_MS)]);
+    return await within(PAUSE_LIMIT_MS, rearm(tab_id));
   } finally {
     session.on_pause = null;
   }
@@ -167,9 +168,17 @@ async function enable(tab_id) {
   } catch (error) {
     if (/No tab with/.test(error.message)) throw tabGone(tab_id);
     // The session of the service worker before this one is still there, and is ours.
-    if (!/already attached/.test(error.message)) throw new CommandError("tool_failed", error.message, { guarantee: "not_executed", reason: "not_attachable" });
+    if (!/already attached/.test(error.message)) throw notAttachable(error.message);
   }
-  await Promise.all(ENABLES.map(([method, params]) => send(tab_id, method, params)));
+  try {
+    await Promise.all(ENABLES.map(([method, params]) => send(tab_id, method, params)));
+  } catch (error) {
+    throw /not attached/.test(error.message) ? notAttachable("another program debugs this tab") : error;
+  }
+}
+
+function notAttachable(message) {
+  return new CommandError("tool_failed", message, { guarantee: "not_executed", reason: "not_attachable" });
 }
 
 function sessionOf(tab_id) {

@@ -65,14 +65,26 @@ export function watchTabs() {
   tabs.onCreated.addListener((tab) => tell(tab.id, "open", tab));
   tabs.onUpdated.addListener((tab_id, change, tab) => (change.url || change.title) && tell(tab_id, "updated", tab));
   tabs.onActivated.addListener(({ tabId, windowId }) => record({ kind: "tab", tab_id: tabId, event: "activated", window_id: windowId }));
+  tabs.onReplaced.addListener(async (added, removed) => {
+    await writeSetting(movedTo(removed), added);
+    record({ kind: "tab", tab_id: removed, event: "replaced", new_tab_id: added });
+    tell(added, "open", await chrome.tabs.get(added));
+  });
   tabs.onRemoved.addListener((tab_id) => record({ kind: "tab", tab_id, event: "closed" }));
 }
 
 async function existing(tab_id) {
   if (!Number.isInteger(tab_id)) throw invalid("`tab_id` is not a number");
   const tab = await chrome.tabs.get(tab_id).catch(() => null);
-  if (!tab) throw tabGone(tab_id);
-  return tab;
+  if (tab) return tab;
+  // The browser gives a tab that it puts away another number.
+  const moved_to = await readSetting(movedTo(tab_id), null);
+  if (moved_to === null) throw tabGone(tab_id);
+  return await existing(moved_to);
+}
+
+function movedTo(tab_id) {
+  return `moved_to:${tab_id}`;
 }
 
 function rowOf(tab) {

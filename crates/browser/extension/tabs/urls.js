@@ -15,6 +15,13 @@ export function whyBlocked(address, own_port) {
   const url = URL.parse?.(address) ?? parse(address);
   if (!url) return "it is not a complete address";
   if (!SCHEMES.has(url.protocol)) return `the scheme ${url.protocol} is not allowed`;
+  return whyHostBlocked(address, own_port);
+}
+
+/** The same for a page that is already there: what a page makes itself (`blob:` and the like) may stay. */
+export function whyHostBlocked(address, own_port) {
+  const url = URL.parse?.(address) ?? parse(address);
+  if (!url || !SCHEMES.has(url.protocol)) return null;
   const host = url.hostname.replace(/\.$/, "");
   if (LINK_LOCAL.test(host) || METADATA_HOSTS.has(host)) return `${host} is a link-local or metadata address`;
   const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
