@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Method, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -40,6 +40,8 @@ pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     authority: String,
     secret: Secret,
+    /// What goes with every request that carries the secret.
+    headers: HeaderMap,
     /// What moves the bytes.
     _wire: JoinSet<()>,
 }
@@ -71,7 +73,8 @@ impl Connection {
             }
         });
         let authority = format!("127.0.0.1:{}", endpoint.port);
-        let mut connection = Self { sender, authority, secret, _wire: wires };
+        let headers = HeaderMap::new();
+        let mut connection = Self { sender, authority, secret, headers, _wire: wires };
         connection.check(endpoint.port).await?;
         Ok(connection)
     }
@@ -95,6 +98,31 @@ impl Connection {
         Err(unreachable("another program listens on the server's port"))
     }
 
+    /// Sends these headers with every further request.
+    ///
+    /// # Errors
+    /// When one of them cannot be sent.
+    pub fn with_headers(mut self, headers: &[(&str, &str)]) -> Result<Self, Error> {
+        for (name, value) in headers {
+            let pair = HeaderName::try_from(*name).ok().zip(HeaderValue::try_from(*value).ok());
+            let (name, value) = pair.ok_or_else(|| unreachable("the request cannot be written"))?;
+            self.headers.insert(name, value);
+        }
+        Ok(self)
+    }
+
+    /// Gets what is at a path and waits for the answer as long as it takes.
+    ///
+    /// # Errors
+    /// `Unreachable` when the connection breaks.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the answer up; use the connection no more.
+    pub async fn get(&mut self, path: &str) -> Result<Answer, Error> {
+        let request = self.authorized(Method::GET, path);
+        self.send(request, Bytes::new()).await
+    }
+
     /// Posts a JSON text to a path and waits for the answer as long as it takes.
     ///
     /// # Errors
@@ -103,12 +131,19 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future gives the answer up; use the connection no more.
     pub async fn post(&mut self, path: &str, json: impl Into<Bytes>) -> Result<Answer, Error> {
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(path)
-            .header(AUTHORIZATION, format!("Bearer {}", self.secret.text()))
-            .header(CONTENT_TYPE, "application/json");
+        let request = self.authorized(Method::POST, path).header(CONTENT_TYPE, "application/json");
         self.send(request, json.into()).await
+    }
+
+    fn authorized(&self, method: Method, path: &str) -> http::request::Builder {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(AUTHORIZATION, format!("Bearer {}", self.secret.text()));
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers.clone());
+        }
+        request
     }
 
     async fn send(

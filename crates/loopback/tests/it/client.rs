@@ -1,7 +1,8 @@
 //! The client of the owner's own programs against a real listener.
 
 use axum::Router;
-use axum::routing::post;
+use axum::routing::{get, post};
+use http::HeaderMap;
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::client::Connection;
 use raincheck_loopback::endpoint::{self, Endpoint, Kind, Place};
@@ -15,7 +16,12 @@ async fn start(folder: &std::path::Path, running: &mut JoinSet<()>) -> Endpoint 
     let mut options = Options::new("rig").expect("random bytes");
     options.endpoint =
         Some(Place { path: path.clone(), kind: Kind::Http, started_at: Timestamp::from_millis(1) });
-    let echo = Router::new().route("/echo", post(async |body: String| body));
+    let name = async |headers: HeaderMap| match headers.get("x-name") {
+        Some(name) => name.to_str().unwrap_or_default().to_owned(),
+        None => String::new(),
+    };
+    let echo =
+        Router::new().route("/echo", post(async |body: String| body)).route("/name", get(name));
     let (service, _) = bind(options.serving(echo, Policy::default())).await.expect("a listener");
     running.spawn(service.run(CancellationToken::new()));
     endpoint::read(&path).expect("readable").expect("written")
@@ -33,6 +39,19 @@ async fn a_call_reaches_the_listener_of_the_endpoint_file() {
     }
     let missing = connection.post("/nothing", "{}").await.expect("answered");
     assert_eq!(missing.status, 404);
+}
+
+#[tokio::test]
+async fn headers_go_with_every_further_request() {
+    let (folder, mut running) = (tempfile::tempdir().expect("a folder"), JoinSet::new());
+    let endpoint = start(folder.path(), &mut running).await;
+    let connection = Connection::open(&endpoint).await.expect("reached");
+    let mut connection = connection.with_headers(&[("X-Name", "one")]).expect("a header");
+    for _ in 0..2 {
+        let answer = connection.get("/name").await.expect("answered");
+        assert_eq!((answer.status, &answer.body[..]), (200, &b"one"[..]));
+    }
+    assert!(connection.with_headers(&[("X-Name", "a\nb")]).is_err());
 }
 
 #[tokio::test]
