@@ -1,5 +1,5 @@
-//! What every Raincheck binary shares: flags, `raincheck.toml`, logging, process manners, `doctor`
-//! and `status`.
+//! What every Raincheck binary shares: flags, `raincheck.toml`, logging, process manners, `doctor`,
+//! `status`, and what demos are made of.
 //!
 //! Nothing here knows MCP, a bridge or a tool set. A binary parses its flags with [`cli`], reads its
 //! file with [`config`], prepares the process with [`logging`] and [`lifecycle`], and then composes
@@ -20,6 +20,8 @@ pub mod lifecycle;
 pub mod doctor;
 
 pub mod status;
+
+pub mod demo;
 
 pub mod failure;
 

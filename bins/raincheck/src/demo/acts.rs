@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::programs::picture;
-use super::session::{Answer, Session};
-use super::{Unmet, expect};
+use super::session::Session;
+use super::{Answer, Unmet, expect};
 
 /// How many frames are rendered.
 const N_FRAMES: u64 = 8;
@@ -27,15 +27,15 @@ async fn long_call(session: &Session) -> Result<(), Unmet> {
     let task = ticket(session, &call)?;
 
     let status = session.call("get_task_status", json!({ "task_id": task })).await?;
-    status.expect_state("running")?;
+    status.expect("/state", "running")?;
     show.answer(status.took, &format!("running, {}", progress(&status)))?;
 
     let wait = json!({ "task_id": task, "wait_s": 20 });
     let result = session.call("get_task_result", wait).await?;
-    result.expect_state("succeeded")?;
+    result.expect("/state", "succeeded")?;
     let frames = result.data.pointer("/result/frames").and_then(Value::as_u64);
     expect(frames == Some(N_FRAMES), || format!("another result came: {}", result.data))?;
-    show.answer(result.took, &format!("succeeded {}", field(&result, "/result")))?;
+    show.answer(result.took, &format!("succeeded {}", result.json("/result")))?;
     artifact(session, &result, N_FRAMES)?;
 
     let logs = session.call("tail_task_logs", json!({ "task_id": task, "limit": 3 })).await?;
@@ -67,7 +67,7 @@ async fn failure(session: &Session) -> Result<(), Unmet> {
     show.answer(call.took, &format!("{code}: {}", call.text("/error/message")?))?;
     let exit = call.data.pointer("/error/details/exit_code").and_then(Value::as_u64);
     expect(exit == Some(3), || format!("another exit code: {}", call.data))?;
-    let tail = field(&call, "/error/details/stderr_tail");
+    let tail = call.json("/error/details/stderr_tail");
     expect(tail.contains("no such texture"), || format!("its words are missing: {tail}"))?;
     show.detail(&format!("exit code 3, stderr {tail}"))?;
     show.detail(&format!("hint: {}", call.text("/error/hint")?))
@@ -85,7 +85,7 @@ async fn cancel(session: &Session) -> Result<(), Unmet> {
     show.answer(cancelled.took, &format!("{}, acknowledged", cancelled.text("/state")?))?;
     let wait = json!({ "task_id": task, "wait_s": 20 });
     let result = session.call("get_task_result", wait).await?;
-    result.expect_state("cancelled")?;
+    result.expect("/state", "cancelled")?;
     show.answer(result.took, "cancelled: the program and everything it started are gone")
 }
 
@@ -96,7 +96,7 @@ fn ticket(session: &Session, call: &Answer) -> Result<String, Unmet> {
     let task = call.text("/task_id")?.to_owned();
     session.transcript.answer(call.took, &format!("ticket {task}, {}", progress(call)))?;
     let next = call.text("/next/tool")?;
-    session.transcript.detail(&format!("next: {next} {}", field(call, "/next/arguments")))?;
+    session.transcript.detail(&format!("next: {next} {}", call.json("/next/arguments")))?;
     Ok(task)
 }
 
@@ -114,9 +114,4 @@ fn lines(session: &Session, logs: &Answer) -> Result<(), Unmet> {
         session.transcript.detail(&format!("{} {}", word("stream"), word("message")))?;
     }
     Ok(())
-}
-
-/// Returns a part of an answer as JSON.
-fn field(answer: &Answer, pointer: &str) -> String {
-    answer.data.pointer(pointer).map(Value::to_string).unwrap_or_default()
 }

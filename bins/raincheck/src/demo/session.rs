@@ -13,8 +13,7 @@ use tokio::time::Instant;
 
 use super::programs::{ENDLESS, FAIL, RENDER, STARTS};
 use super::server::Server;
-use super::transcript::Transcript;
-use super::{Unmet, expect};
+use super::{Answer, Transcript, Unmet, expect};
 
 /// A running server with the demo's programs as its tools.
 pub(super) struct Session {
@@ -29,26 +28,6 @@ struct Places {
     config: PathBuf,
     state: PathBuf,
     run: PathBuf,
-}
-
-/// One answer of the server.
-pub(super) struct Answer {
-    pub(super) data: Value,
-    pub(super) is_error: bool,
-    pub(super) took: Duration,
-}
-
-impl Answer {
-    /// Returns a text of the answer by its JSON Pointer.
-    pub(super) fn text(&self, pointer: &str) -> Result<&str, Unmet> {
-        let found = self.data.pointer(pointer).and_then(Value::as_str);
-        found.ok_or_else(|| Unmet(format!("`{pointer}` is missing in {}", self.data)))
-    }
-
-    /// Goes on only if the answer has a state.
-    pub(super) fn expect_state(&self, state: &str) -> Result<(), Unmet> {
-        expect(self.text("/state")? == state, || format!("the task is not {state}: {}", self.data))
-    }
 }
 
 impl Session {
@@ -98,9 +77,7 @@ impl Session {
         let arguments = arguments.as_object().cloned().unwrap_or_default();
         let start = Instant::now();
         let reply = self.server.client.call(tool, arguments).await?;
-        let took = start.elapsed();
-        let data = serde_json::from_str(&reply.text)?;
-        Ok(Answer { data, is_error: reply.is_error, took })
+        Answer::read(&reply.text, reply.is_error, start.elapsed())
     }
 
     /// Ends the server, looks at what it left, and returns how long its end took.

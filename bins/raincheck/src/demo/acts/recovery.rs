@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{artifact, progress, ticket};
-use crate::demo::session::{Answer, Session};
-use crate::demo::{Unmet, expect};
+use crate::demo::session::Session;
+use crate::demo::{Answer, Unmet, expect};
 
 /// How many frames are rendered: enough to be far from the end when the next server is there.
 const N_FRAMES: u64 = 40;
@@ -28,7 +28,7 @@ pub(super) async fn show(session: &mut Session) -> Result<(), Unmet> {
 
     let wait = json!({ "task_id": task, "wait_s": 60 });
     let result = session.call("get_task_result", wait).await?;
-    result.expect_state("succeeded")?;
+    result.expect("/state", "succeeded")?;
     let attempts = result.data.get("attempts").and_then(Value::as_array).map(Vec::len);
     expect(attempts == Some(1), || format!("it took other attempts: {}", result.data))?;
     let frames = result.data.pointer("/result/frames").and_then(Value::as_u64);
@@ -64,7 +64,7 @@ impl Place<'_> {
             session.transcript.answer(logs.took, last.unwrap_or("no new line"))?;
 
             let status = session.call("get_task_status", json!({ "task_id": self.task })).await?;
-            status.expect_state("running")?;
+            status.expect("/state", "running")?;
             session.transcript.answer(status.took, &format!("running, {}", progress(&status)))?;
             expect(last.is_some(), || "the program wrote nothing more".into())?;
             let step = status.data.pointer("/progress/step").and_then(Value::as_u64);
