@@ -1,6 +1,9 @@
 //! `browser-mcp`: a real browser as MCP tools that never hang their caller.
 //!
-//! This file is the command line, `wiring` puts the server together, `extension` writes the extension.
+//! This file is the command line, `wiring` puts the server together, `extension` writes the extension,
+//! `demo` shows it all.
+
+mod demo;
 
 mod extension;
 
@@ -69,7 +72,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     };
     match command {
         Common::Serve => wiring::serve(shared, serving, *port).map(|()| Exit::Done),
-        Common::Demo => todo_demo(),
+        Common::Demo => demo::run().map(|()| Exit::Done),
         Common::Doctor { json } => {
             let patient = Patient { binary: BINARY, shared, serving, now: now() };
             let report = doctor::examine(&patient);
@@ -86,10 +89,6 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }
     }
-}
-
-fn todo_demo() -> Result<Exit, Failure> {
-    Err(Failure::failed("this version has no demo yet", "see the README"))
 }
 
 /// Prints a report for a program or for a person.

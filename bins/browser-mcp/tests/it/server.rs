@@ -1,0 +1,176 @@
+//! A server between a real MCP client and a browser whose end of the wire the tests play.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use raincheck::mcp::client::Client;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, Command};
+
+use crate::fake::Fake;
+use crate::{browser_mcp, code, command, err, folder, out};
+
+/// A running server and its client. Dropping it kills the process.
+struct Server {
+    child: Child,
+    client: Client,
+    log: BufReader<ChildStderr>,
+}
+
+impl Server {
+    /// Starts a server on the folders in `folder`.
+    async fn start(folder: &Path) -> Self {
+        let mut command: Command = command(folder, &["serve", "--log-level", "info"]).into();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.kill_on_drop(true).spawn().expect("it runs");
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let log = BufReader::new(child.stderr.take().expect("a pipe"));
+        let streams = (output.expect("a pipe"), input.expect("a pipe"));
+        let client = Client::connect(streams.0, streams.1, "it").await.expect("a session");
+        Self { child, client, log }
+    }
+
+    /// Starts a server, and waits until it listens for the extension.
+    async fn listening(folder: &Path) -> Self {
+        let mut server = Self::start(folder).await;
+        server.until_logged("listening for the extension").await;
+        server
+    }
+
+    /// Reads the log up to a line with these words.
+    async fn until_logged(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            let n_read = self.log.read_line(&mut line).await.expect("readable");
+            assert!(n_read > 0, "the server never said `{words}`");
+        }
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let Value::Object(arguments) = arguments else { panic!("no object: {arguments}") };
+        let reply = self.client.call(tool, arguments).await.expect("an answer");
+        serde_json::from_str(&reply.text).expect("JSON")
+    }
+
+    async fn script(&self, wait_ms: u64) -> Value {
+        let call = json!({ "action": "execute_js", "script": "1 + 1", "wait_ms": wait_ms });
+        self.call("interact", call).await
+    }
+
+    async fn read(&self, id: &Value) -> Value {
+        let read = json!({ "what": "command_result", "correlation_id": id, "wait_ms": 10_000 });
+        self.call("observe", read).await
+    }
+
+    async fn kill(mut self) {
+        self.child.kill().await.expect("killed");
+        self.client.close().await;
+    }
+
+    async fn close(mut self) {
+        self.client.close().await;
+        let status = self.child.wait().await.expect("it ends");
+        assert!(status.success(), "{status}");
+    }
+}
+
+/// Tells whether a call was answered with a handle; on a busy machine its command is still in line.
+fn is_live(answer: &Value) -> bool {
+    ["queued", "pending"].map(Value::from).contains(&answer["status"])
+}
+
+#[tokio::test]
+async fn a_fast_command_is_answered_in_the_call_itself() {
+    // [CALL-1]
+    let folder = folder();
+    let server = Server::listening(folder.path()).await;
+    let mut fake = Fake::connect(&folder.path().join("run")).await;
+    let play = async {
+        let command = fake.accept().await;
+        assert_eq!(command["params"]["script"], "1 + 1", "{command}");
+        fake.complete(&command, json!({ "sum": 2 })).await;
+        command
+    };
+    let (answer, command) = tokio::join!(server.script(10_000), play);
+    assert_eq!((&answer["status"], &answer["result"]["sum"]), (&json!("complete"), &json!(2)));
+    assert_eq!(answer["correlation_id"], command["correlation_id"]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_slow_command_is_answered_with_a_handle_and_read_later() {
+    // [CALL-1] [CALL-2]
+    let folder = folder();
+    let server = Server::listening(folder.path()).await;
+    let mut fake = Fake::connect(&folder.path().join("run")).await;
+    // The call waits for a little while only; the browser says nothing of the end until it is back.
+    let (handle, command) = tokio::join!(server.script(500), fake.accept());
+    assert!(is_live(&handle), "{handle}");
+    assert_eq!(handle["next"]["arguments"]["correlation_id"], command["correlation_id"]);
+    let (end, ()) =
+        tokio::join!(server.read(&handle["correlation_id"]), fake.complete(&command, json!("tea")));
+    assert_eq!((&end["status"], &end["result"]), (&json!("complete"), &json!("tea")), "{end}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_killed_server_loses_neither_a_result_nor_a_command_that_runs() {
+    // [DUR-3] [LEASE-6]
+    let folder = folder();
+    let run = folder.path().join("run");
+    let server = Server::listening(folder.path()).await;
+    let mut fake = Fake::connect(&run).await;
+    let play = async {
+        let command = fake.accept().await;
+        fake.complete(&command, json!("kept")).await;
+    };
+    let (ended, ()) = tokio::join!(server.script(10_000), play);
+    assert_eq!(ended["status"], "complete", "{ended}");
+    let (open, command) = tokio::join!(server.script(500), fake.accept());
+    assert!(is_live(&open), "{open}");
+    server.kill().await;
+
+    let server = Server::listening(folder.path()).await;
+    let kept = server.read(&ended["correlation_id"]).await;
+    assert_eq!((&kept["status"], &kept["result"]), (&json!("complete"), &json!("kept")), "{kept}");
+    let mut fake = Fake::connect(&run).await;
+    let (end, ()) = tokio::join!(
+        server.read(&open["correlation_id"]),
+        fake.complete(&command, json!("finished"))
+    );
+    assert_eq!((&end["status"], &end["result"]), (&json!("complete"), &json!("finished")), "{end}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_second_server_says_whose_the_browser_is() {
+    // [DUR-4]
+    let folder = folder();
+    let first = Server::listening(folder.path()).await;
+    let second = Server::start(folder.path()).await;
+    let refused = second.script(5000).await;
+    assert_eq!(refused["status"], "error", "{refused}");
+    let details = &refused["error_info"]["details"];
+    assert_eq!(details["reason"], "owned_elsewhere", "{refused}");
+    assert_eq!(details["pid"].as_u64(), first.child.id().map(u64::from), "{refused}");
+    second.close().await;
+    first.close().await;
+}
+
+#[tokio::test]
+async fn a_running_server_is_seen_and_keeps_its_secret() {
+    let folder = folder();
+    let written = browser_mcp(folder.path(), &["extension", "install", "extension"]);
+    assert_eq!(code(&written), Some(0), "{}", err(&written));
+    let server = Server::listening(folder.path()).await;
+    let status = browser_mcp(folder.path(), &["status", "--json"]);
+    let report: Value = serde_json::from_str(&out(&status)).expect("JSON");
+    let pid = report["servers"][0]["server"]["pid"].as_u64();
+    assert_eq!(pid, server.child.id().map(u64::from), "{report}");
+    let refused = browser_mcp(folder.path(), &["extension", "rotate"]);
+    assert_eq!(code(&refused), Some(1));
+    assert!(err(&refused).contains("a server runs"), "{}", err(&refused));
+    server.close().await;
+}
