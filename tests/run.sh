@@ -2,7 +2,7 @@
 # The whole check, the same for a person and for CI; stops at the first failure.
 #
 #   bash tests/run.sh          everything
-#   bash tests/run.sh tools    only fetches what the end-to-end tests need, into target/tools
+#   bash tests/run.sh tools    only fetches what the end-to-end tests need, into target/tools, and looks for Chromium
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -58,12 +58,17 @@ node_tools() {
     sha256sum <"$wanted" >"$folder/made-from"
 }
 
+chromium_itself() {
+    need "${CHROMIUM:-chromium}" chromium
+}
+
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 }
 
 step "the Python SDK" python_tools
 step "the TypeScript SDK" node_tools
+step "Chromium" chromium_itself
 [ "${1:-}" = tools ] && exit 0
 
 step "format" cargo fmt --all --check
