@@ -29,6 +29,7 @@ export class Server {
   ended = new Set();
   refuses = new Set();
   is_up = true;
+  is_full = false;
   max_bytes = Infinity;
 
   post = async (items) => {
@@ -40,6 +41,7 @@ export class Server {
 
   #verdict({ correlation_id, status }) {
     if (this.refuses.has(correlation_id)) return { correlation_id, accepted: false, reason: "unknown" };
+    if (this.is_full) return { correlation_id, accepted: false, reason: "storage_unavailable" };
     const is_end = !["accepted", "pending", "progress"].includes(status);
     if (is_end && this.ended.has(correlation_id)) return { correlation_id, accepted: false, reason: "already_terminal" };
     if (is_end) this.ended.add(correlation_id);
@@ -63,6 +65,7 @@ export class Profile {
   server = new Server();
   ran = [];
   now = 1_000_000;
+  paused = [];
 
   /** `act(entry, run)` is what commands do; a tab's commands share a lane. */
   async start(act = (entry) => entry.params.value) {
@@ -77,9 +80,15 @@ export class Profile {
         return await act(entry, run);
       },
       now: () => this.now,
+      pause: (work) => this.paused.push(work),
     });
     await this.runner.recover();
     return this.runner;
+  }
+
+  /** Lets every pause end. */
+  wake() {
+    for (const work of this.paused.splice(0)) work();
   }
 
   /** Waits until no command is open and every answer has its verdict. */

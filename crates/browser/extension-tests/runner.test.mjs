@@ -133,6 +133,25 @@ test("any verdict ends the replay of an answer", async () => {
   }
 });
 
+test("an answer that could not be stored, or did not arrive, is posted again [LEASE-6]", async () => {
+  const profile = new Profile();
+  let finish;
+  const runner = await profile.start(() => new Promise((resolve) => (finish = resolve)));
+  await runner.deliver([command("a")]);
+  await until(() => finish);
+  profile.server.is_full = true;
+  finish("kept");
+  await until(() => profile.paused.length === 1);
+  profile.server.is_full = false;
+  profile.server.is_up = false;
+  profile.wake();
+  await until(() => profile.paused.length === 1);
+  profile.server.is_up = true;
+  profile.wake();
+  await profile.settled();
+  assert.equal(profile.server.last("a").result, "kept");
+});
+
 test("an acceptance that met no server is posted again while there is time for it", async () => {
   const profile = new Profile();
   const runner = await profile.start();

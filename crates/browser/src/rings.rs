@@ -131,16 +131,22 @@ impl Rings {
         let Ok(Value::Object(mut event)) = serde_json::from_str(text) else { return None };
         let kind = event.remove("kind")?;
         let (_, shelf, field) = KINDS.iter().find(|(known, ..)| Some(*known) == kind.as_str())?;
+        if let Some(lost) = event.get("dropped").and_then(Value::as_u64) {
+            // The extension could not keep up, and says so.
+            self.rings.get_mut(*shelf as usize)?.n_seen += lost;
+            return Some(());
+        }
         if let Some(field) = field {
             event.get(*field)?.as_str()?;
         }
+        let at = event.remove("at").and_then(|at| at.as_i64()).map(Timestamp::from_millis);
         let tab_id = event.remove("tab_id").and_then(|tab| tab.as_i64());
         let ring = self.rings.get_mut(*shelf as usize)?;
         ring.n_seen += 1;
         let seq = ring.n_seen;
         let mut shown = Map::new();
         shown.insert("seq".to_owned(), json!(seq));
-        shown.insert("at".to_owned(), json!(now));
+        shown.insert("at".to_owned(), json!(at.unwrap_or(now)));
         if matches!(shelf, Shelf::Events) {
             shown.insert("kind".to_owned(), kind);
         }

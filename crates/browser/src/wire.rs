@@ -11,6 +11,7 @@ use raincheck_core::task::Outcome;
 use raincheck_core::text;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 /// The version of the wire.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -175,19 +176,12 @@ impl Item<'_> {
         reply.to_json().map_err(|error| Error::new(Kind::InvalidRequest, error.to_string()))
     }
 
-    /// Makes the error that the extension tells of: words, or an object with a code of its own.
+    /// Makes the error that the extension tells of: words, or an object with a code of the error table.
     fn failure(&self, kind: Kind) -> Error {
-        #[derive(Deserialize)]
-        struct Told {
-            code: Option<String>,
-            message: Option<String>,
-        }
         let raw = self.error.map(RawValue::get);
         let words = raw.and_then(|raw| serde_json::from_str::<String>(raw).ok());
-        let told: Option<Told> = raw.and_then(|raw| serde_json::from_str(raw).ok());
-        let code = told.as_ref().and_then(|told| told.code.as_deref());
-        let message = words.or_else(|| told.as_ref().and_then(|told| told.message.clone()));
-        let message = message.unwrap_or_else(|| {
+        let told: Told = raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
+        let message = words.or(told.message).unwrap_or_else(|| {
             let is_limit = kind == Kind::RunTimeout;
             let words = if is_limit {
                 "the extension stopped it at its time limit"
@@ -196,38 +190,59 @@ impl Item<'_> {
             };
             words.to_owned()
         });
-        let mut error = match code.filter(|_| kind == Kind::ToolFailed) {
-            Some(code) => coded(code, text::clip(&message, MAX_MESSAGE)),
-            None => Error::new(kind, text::clip(&message, MAX_MESSAGE)),
-        };
-        if told.is_some()
-            && let Some(details) = raw.and_then(|raw| Json::parse(raw).ok())
-        {
-            error = error.with_details(details);
-        }
+        let known = told.code.as_deref().and_then(Kind::from_word).filter(|it| CODES.contains(it));
+        let kind = if kind == Kind::ToolFailed { known.unwrap_or(kind) } else { kind };
+        let mut error = Error::new(kind, text::clip(&message, MAX_MESSAGE));
+        // A limit that passed says what it says, whatever the extension adds.
+        error.guarantee = told
+            .guarantee
+            .as_deref()
+            .and_then(Guarantee::from_word)
+            .filter(|_| kind != Kind::RunTimeout);
+        error.hint = told.hint.map(|hint| text::escape(text::clip(&hint, 500)).into());
+        let script = told.details.and_then(|details| details.read().ok());
+        error.details = Details { reason: told.reason, script }.to_json();
         error
     }
 }
 
-/// What the extension's own codes are in the error table; any other is a failed tool.
-const CODES: &[(&str, Kind, Option<Guarantee>)] = &[
-    ("tab_gone", Kind::PeerNotReady, None),
-    ("invalid_params", Kind::InvalidParams, None),
-    ("url_blocked", Kind::UrlBlocked, Some(Guarantee::Executed)),
-    ("too_large", Kind::TooLarge, None),
-    ("worker_lost", Kind::WorkerLost, None),
-    ("not_executed", Kind::ToolFailed, Some(Guarantee::NotExecuted)),
+/// What the extension's own codes may be; any other is a failed tool.
+const CODES: &[Kind] = &[
+    Kind::PeerNotReady,
+    Kind::PeerLost,
+    Kind::WorkerLost,
+    Kind::InvalidParams,
+    Kind::UrlBlocked,
+    Kind::TooLarge,
+    Kind::ToolFailed,
 ];
 
-fn coded(code: &str, message: &str) -> Error {
-    let (kind, guarantee) = CODES
-        .iter()
-        .find(|(known, ..)| *known == code)
-        .map_or((Kind::ToolFailed, None), |(_, kind, guarantee)| (*kind, *guarantee));
-    let error = Error::new(kind, message);
-    match guarantee {
-        Some(guarantee) => error.with_guarantee(guarantee),
-        None => error,
+/// An error as the extension tells it.
+#[derive(Default, Deserialize)]
+struct Told {
+    code: Option<String>,
+    message: Option<String>,
+    guarantee: Option<String>,
+    reason: Option<String>,
+    hint: Option<String>,
+    details: Option<Json>,
+}
+
+/// What an error says beside its words.
+#[derive(Serialize)]
+struct Details {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    script: Option<Map<String, Value>>,
+}
+
+impl Details {
+    fn to_json(&self) -> Option<Json> {
+        if self.reason.is_none() && self.script.is_none() {
+            return None;
+        }
+        Json::of(self).ok().filter(|json| json.get().len() <= MAX_MESSAGE)
     }
 }
 
@@ -343,9 +358,17 @@ mod tests {
             error
         };
         assert_eq!(&*failure(r#""boom""#).message, "boom");
-        let coded = failure(r#"{"code":"tab_gone","message":"tab 7 is closed"}"#);
-        assert_eq!((coded.kind, &*coded.message), (Kind::PeerNotReady, "tab 7 is closed"));
-        assert_eq!(failure(r#"{"line":3}"#).kind, Kind::ToolFailed);
+        let gone = failure(
+            r#"{"code":"peer_not_ready","message":"tab 7 is gone","guarantee":"not_executed","reason":"tab_gone","hint":"list the tabs"}"#,
+        );
+        assert_eq!((gone.kind, &*gone.message), (Kind::PeerNotReady, "tab 7 is gone"));
+        assert_eq!(gone.guarantee(), Some(Guarantee::NotExecuted));
+        assert_eq!(gone.hint.as_deref(), Some("list the tabs"));
+        assert_eq!(gone.details.expect("a reason").get(), r#"{"reason":"tab_gone"}"#);
+        let script = failure(r#"{"code":"odd","message":"x is not defined","details":{"line":3}}"#);
+        assert_eq!(script.kind, Kind::ToolFailed);
+        assert_eq!(script.details.expect("a place").get(), r#"{"line":3}"#);
+        assert_eq!(failure(r#"{"code":"storage_unavailable"}"#).kind, Kind::ToolFailed);
         assert_eq!(failure("7").kind, Kind::ToolFailed);
     }
 

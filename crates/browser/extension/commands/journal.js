@@ -7,7 +7,8 @@
 // verdict on the answer, which is kept for a while in case the command is delivered again.
 
 const PREFIX = "command:";
-const INLINE_CHARS = 64 * 1024;
+// chrome.storage.session holds 10 MB: the answers of all kept records fit.
+const INLINE_CHARS = 16 * 1024;
 const KEEP_SETTLED_MS = 10 * 60_000;
 const KEEP_RECORDS = 200;
 const ORDER = ["received", "accepted", "running", "answered", "settled"];

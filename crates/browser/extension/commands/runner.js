@@ -13,6 +13,8 @@ const INTERIM_MS = 2000;
 const DEFAULT_LIMIT_MS = 10_000;
 const DEFAULT_ACCEPT_MS = 3000;
 const SUREST_MAX_BYTES = 64 * 1024;
+const UNSTORED = "storage_unavailable";
+const AGAIN_MS = 2000;
 
 export class Runner {
   #journal;
@@ -20,6 +22,7 @@ export class Runner {
   #target;
   #perform;
   #now;
+  #pause;
   #life = crypto.randomUUID();
   #lanes = new Lanes();
   #runs = new Map();
@@ -29,12 +32,13 @@ export class Runner {
    * `post(items)` resolves with `{status, json}` or rejects when there is no server.
    * `target(entry)` resolves with `{tab_id, lane}`; `perform(entry, run, tab_id)` does the work.
    */
-  constructor({ journal, post, target, perform, now = Date.now }) {
+  constructor({ journal, post, target, perform, now = Date.now, pause = setTimeout }) {
     this.#journal = journal;
     this.#post = post;
     this.#target = target;
     this.#perform = perform;
     this.#now = now;
+    this.#pause = (work, ms) => pause(work, ms);
   }
 
   /** How many commands have not ended. */
@@ -174,19 +178,27 @@ export class Runner {
     this.#send([this.#item(record, progress ? { status: "progress", progress } : { status: "pending" })]);
   }
 
-  /** Posts an answer; without a verdict it stays kept, and `connected` posts it again. */
+  /** Posts an answer; without a verdict it stays kept, and is posted again. */
   async #deliverAnswer(record, answer, kept) {
     if (this.#sending.has(record.id)) return;
     this.#sending.add(record.id);
     try {
       const { attempt, fence } = record;
       const told = answer ?? (await this.#journal.answerOf(record));
-      const verdicts = await this.#send([{ ...told, ...dropAbsent({ attempt, fence }) }]);
+      const verdict = (await this.#send([{ ...told, ...dropAbsent({ attempt, fence }) }]))?.get(record.id);
       await kept;
-      if (verdicts?.has(record.id) && record.state === "answered") await this.#journal.advance(record, "settled");
+      if (!verdict || verdict.reason === UNSTORED) this.#later(record);
+      else if (record.state === "answered") await this.#journal.advance(record, "settled");
     } finally {
       this.#sending.delete(record.id);
     }
+  }
+
+  /** An answer that did not arrive, or could not be stored, is posted again after a while. */
+  #later(record) {
+    this.#pause(() => {
+      if (record.state === "answered") this.#deliverAnswer(record).catch(complain);
+    }, AGAIN_MS);
   }
 
   /** Posts items; returns the verdicts by command, or null where there are none. */
