@@ -98,7 +98,7 @@ async fn failure(session: &Session) -> Result<(), Unmet> {
     call.expect("/status", "error")?;
     let code = call.text("/error_info/code")?;
     show.answer(call.took, &format!("{code}: {}", call.text("/error")?))?;
-    let line = call.json("/error_info/details/details/line");
+    let line = call.json("/error_info/details/line");
     expect(line == "3", || format!("it failed in another line: {}", call.data))?;
     show.detail(&format!("line {line}; hint: {}", call.text("/error_info/hint")?))?;
 
