@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use raincheck_app::paths::Paths;
 use raincheck_app::{Failure, cli};
-use raincheck_browser::extension::{self, Refusal};
+use raincheck_browser::extension::{self, Copy, Places, Refusal, compare};
 
 use crate::{BINARY, places};
 
@@ -43,6 +43,25 @@ pub(crate) fn run(paths: &Paths, action: &Action) -> Result<(), Failure> {
         }),
     };
     cli::print(&said.map_err(failure)?)
+}
+
+/// Says of every folder that holds the extension whether it is the one of this binary.
+pub(crate) fn described(places: &Places) -> Vec<String> {
+    let folders = places.folders();
+    if folders.is_empty() {
+        return vec![format!("none yet; write it: {BINARY} extension install DIR")];
+    }
+    let line = |folder: &PathBuf| format!("{}: {}", folder.display(), word(&compare(folder)));
+    folders.iter().map(line).collect()
+}
+
+/// Says how a copy of the extension compares with the one of this binary.
+pub(crate) fn word(copy: &Copy) -> String {
+    match copy {
+        Copy::Current => "the one of this binary".to_owned(),
+        Copy::Other(version) => format!("another one, version {version}"),
+        Copy::Gone => "gone".to_owned(),
+    }
 }
 
 fn installed(dir: &Path) -> String {

@@ -5,6 +5,8 @@
 
 mod demo;
 
+mod doctor;
+
 mod extension;
 
 mod wiring;
@@ -15,13 +17,21 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
-use raincheck_app::doctor::{self, Patient};
+use raincheck_app::config::LimitFlags;
 use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
-use raincheck_app::{Exit, Failure, status};
+use raincheck_app::{Binary, Exit, Failure, status};
 
 /// The name of the binary, and of its part of the state folder.
 const BINARY: &str = "browser-mcp";
+
+/// What the shared commands have to know of it.
+const THIS: Binary = Binary {
+    name: BINARY,
+    sections: &["store", "browser", "clients"],
+    while_running: "Whether a browser is connected: ask the server's client to call observe health",
+    while_stopped: "Start one from an MCP client: browser-mcp serve",
+};
 
 /// A real browser as MCP tools that never hang their caller
 #[derive(Parser, Debug)]
@@ -34,6 +44,8 @@ struct Cli {
     /// The port to listen on for the extension [default: that of the last time, or any]
     #[arg(long, global = true, value_name = "PORT", env = "RAINCHECK_PORT", default_value_t = 0)]
     port: u16,
+    #[command(flatten)]
+    limits: LimitFlags,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -60,7 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
-    let Cli { shared, serving, port, command } = cli;
+    let Cli { shared, serving, port, limits, command } = cli;
     let now = || SystemClock::new().now();
     let command = match command {
         None => &Common::Serve,
@@ -71,20 +83,22 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         }
     };
     match command {
-        Common::Serve => wiring::serve(shared, serving, *port).map(|()| Exit::Done),
+        Common::Serve => wiring::serve(shared, serving, *port, &limits.0).map(|()| Exit::Done),
         Common::Demo => demo::run().map(|()| Exit::Done),
         Common::Doctor { json } => {
-            let patient = Patient { binary: BINARY, shared, serving, now: now() };
-            let report = doctor::examine(&patient);
+            let report = doctor::examine(shared, serving, *port, now());
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(report.exit())
         }
         Common::Status { json } => {
-            let report = status::look(BINARY, &Paths::resolve(BINARY, shared)?, now());
+            let paths = Paths::resolve(BINARY, shared)?;
+            let places = places(&paths);
+            let report = status::look(&THIS, &paths, now()).listening(places.running());
+            let report = report.with("extension", extension::described(&places));
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => cli::config(shared, *action).map(|()| Exit::Done),
+        Common::Config { action } => cli::config(&THIS, shared, *action).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }

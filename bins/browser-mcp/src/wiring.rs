@@ -8,7 +8,7 @@ use raincheck::mcp::{Dialect, Streams, take_stdout};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck::{Builder, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
-use raincheck_app::config::{File, Store};
+use raincheck_app::config::{File, Limits, Store};
 use raincheck_app::instance::{self, Card, Instance};
 use raincheck_app::paths::{Paths, create_private};
 use raincheck_app::{Failure, lifecycle, logging, terminal};
@@ -17,19 +17,27 @@ use raincheck_store_sqlite::{Options, SqliteStore};
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::{BINARY, places};
+use crate::{BINARY, THIS, places};
 
 /// The threads that answer requests and drive the engine.
 const N_THREADS: usize = 2;
 
 /// Serves MCP on standard input and output until the client goes or the process is told to end.
-pub(crate) fn serve(shared: &Shared, serving: &Serving, port: u16) -> Result<(), Failure> {
-    let file = shared.load(serving)?;
+pub(crate) fn serve(
+    shared: &Shared,
+    serving: &Serving,
+    port: u16,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    let file = shared.load(&THIS, serving)?;
     shared.refuse_unbuilt(&file)?;
     let paths = Paths::resolve(BINARY, shared)?;
     paths.create()?;
     let _logging = logging::start(shared)?;
     lifecycle::log_panics();
+    for section in file.idle_sections(&THIS) {
+        tracing::info!(section, "a section of the configuration has no effect on this binary");
+    }
     if std::io::stdin().is_terminal() {
         terminal::complain("waiting for an MCP client on standard input; Ctrl-C ends\n");
     }
@@ -40,7 +48,7 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, port: u16) -> Result<(),
         .build()
         .map_err(|error| failed("start the runtime", &error))?;
     let served = runtime.block_on(async {
-        let server = compose(shared, serving, &file, &paths, port)?;
+        let server = compose(shared, serving, &file, &paths, (port, limits))?;
         serve_until_told(server, stdout).await
     });
     runtime.shutdown_background();
@@ -53,14 +61,10 @@ fn compose(
     serving: &Serving,
     file: &File,
     paths: &Paths,
-    port: u16,
+    (port, limits): (u16, &Limits),
 ) -> Result<Builder, Failure> {
     let store = shared.store(file, &paths.home);
-    let mut settings = Settings::default();
-    if let Some(wait) = serving.wait_s {
-        settings.wait = wait;
-    }
-    let bridge = Browser::new(settings);
+    let bridge = Browser::new(settings(serving, limits, &file.browser));
     let listening = Listening::new(places(paths), port);
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
@@ -95,6 +99,50 @@ fn compose(
             .inspect_err(|failure| tracing::error!("{}; {}", failure.message, failure.next))
             .ok()
     }))
+}
+
+/// Makes the bridge's settings: a limit's own flag comes first, then `--wait-s`, then the file.
+fn settings(serving: &Serving, flags: &Limits, file: &Limits) -> Settings {
+    let limits = flags.clone().over(file);
+    let mut settings = Settings::default();
+    let Settings {
+        wait,
+        accept,
+        run,
+        max_run,
+        ttl,
+        result_ttl,
+        queue_limit,
+        grace,
+        reconnect_grace,
+        linger,
+        max_body,
+        ring,
+        ..
+    } = &mut settings;
+    for (name, place) in [
+        ("default_wait_ms", &mut *wait),
+        ("accept_ms", accept),
+        ("run_ms", &mut *run),
+        ("max_run_ms", &mut *max_run),
+        ("queue_ttl_s", ttl),
+        ("result_ttl_s", result_ttl),
+        ("cancel_grace_s", grace),
+        ("reconnect_grace_s", reconnect_grace),
+        ("linger_ms", linger),
+    ] {
+        limits.span(name).into_iter().for_each(|span| *place = span);
+    }
+    let wait_s = serving.wait_s.filter(|_| flags.span("default_wait_ms").is_none());
+    wait_s.into_iter().for_each(|span| *wait = span);
+    // What is run without a word may be asked for, too.
+    *max_run = (*max_run).max(*run);
+    let whole = |name| limits.whole(name).and_then(|number| usize::try_from(number).ok());
+    whole("ring").into_iter().for_each(|most| *ring = most);
+    whole("max_body_mb").into_iter().for_each(|mib| *max_body = mib << 20);
+    let limit = limits.whole("queue_limit").and_then(|number| u32::try_from(number).ok());
+    limit.into_iter().for_each(|most| *queue_limit = most);
+    settings
 }
 
 fn make_folder_of(store: &Path) -> Result<(), Failure> {
@@ -139,4 +187,52 @@ fn card(shared: &Shared, store: &Store) -> Card {
 fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
     let next = format!("run: {BINARY} doctor");
     Failure::failed(format!("the server cannot {what}: {error}"), next)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use raincheck_app::config::{Overrides, parse};
+
+    use super::*;
+
+    fn limits(section: &str) -> Limits {
+        let text = format!("[browser]\n{section}\n");
+        let file = parse(&text, PathBuf::from("."), Overrides::default());
+        file.unwrap_or_else(|problems| panic!("{}", problems.render("raincheck.toml", &text)))
+            .browser
+    }
+
+    #[test]
+    fn every_limit_of_the_file_reaches_the_bridge() {
+        // [TIME-4]
+        let schema = raincheck_app::config::schema();
+        let keys = schema["properties"]["browser"]["properties"].as_object().expect("keys");
+        assert_eq!(keys.len(), 12);
+        for name in keys.keys() {
+            let file = limits(&format!("{name} = 777"));
+            let settings = settings(&Serving::default(), &Limits::default(), &file);
+            assert_ne!(settings, Settings::default(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_flag_comes_before_the_wait_of_all_tools_and_that_before_the_file() {
+        let (none, file) = (Limits::default(), limits("default_wait_ms = 1000"));
+        let serving = Serving { wait_s: Some(Duration::from_secs(5)), ..Serving::default() };
+        let flag = limits("default_wait_ms = 0");
+        let wait = |serving: &Serving, flags: &Limits| settings(serving, flags, &file).wait;
+        assert_eq!(wait(&Serving::default(), &none), Duration::from_secs(1));
+        assert_eq!(wait(&serving, &none), Duration::from_secs(5));
+        assert_eq!(wait(&serving, &flag), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_long_run_by_default_may_be_asked_for_too() {
+        let file = limits("run_ms = 900000");
+        let settings = settings(&Serving::default(), &Limits::default(), &file);
+        assert_eq!(settings.max_run, Duration::from_secs(900));
+    }
 }

@@ -17,10 +17,18 @@ use raincheck_app::cli::{self, Common, Serving, Shared};
 use raincheck_app::doctor::{self, Patient};
 use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
-use raincheck_app::{Exit, Failure, status};
+use raincheck_app::{Binary, Exit, Failure, status};
 
 /// The name of the binary, and of its part of the state folder.
 const BINARY: &str = "raincheck";
+
+/// What the shared commands have to know of it.
+const THIS: Binary = Binary {
+    name: BINARY,
+    sections: &["store", "lanes", "defaults", "tools", "clients"],
+    while_running: "See what they keep: raincheck tasks list",
+    while_stopped: "Start one from an MCP client: raincheck serve --config raincheck.toml",
+};
 
 /// Any command as a durable MCP tool: long calls answer with a ticket, results are read later
 #[derive(Parser, Debug)]
@@ -69,17 +77,17 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Serve => wiring::serve(shared, serving).map(|()| Exit::Done),
         Common::Demo => demo::run().map(|()| Exit::Done),
         Common::Doctor { json } => {
-            let patient = Patient { binary: BINARY, shared, serving, now: now() };
+            let patient = Patient { binary: &THIS, shared, serving, now: now() };
             let report = doctor::examine(&patient);
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(report.exit())
         }
         Common::Status { json } => {
-            let report = status::look(BINARY, &Paths::resolve(BINARY, shared)?, now());
+            let report = status::look(&THIS, &Paths::resolve(BINARY, shared)?, now());
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => cli::config(shared, *action).map(|()| Exit::Done),
+        Common::Config { action } => cli::config(&THIS, shared, *action).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }

@@ -19,20 +19,20 @@ use raincheck_store_sqlite::{Options, SqliteStore};
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::BINARY;
+use crate::{BINARY, THIS};
 
 /// The threads that answer requests and drive the engine; tools are processes of their own.
 const N_THREADS: usize = 2;
 
 /// Serves MCP on standard input and output until the client goes or the process is told to end.
 pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
-    let file = shared.load(serving)?;
+    let file = shared.load(&THIS, serving)?;
     shared.refuse_unbuilt(&file)?;
     let paths = Paths::resolve(BINARY, shared)?;
     paths.create()?;
     let _logging = logging::start(shared)?;
     lifecycle::log_panics();
-    for section in &file.idle_sections {
+    for section in file.idle_sections(&THIS) {
         tracing::info!(section, "a section of the configuration has no effect on this binary");
     }
     if file.tools.is_empty() {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Command, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::binary::Binary;
 use crate::config::{self, File, Overrides, Store};
 use crate::failure::Failure;
 use crate::terminal;
@@ -136,10 +137,10 @@ impl Shared {
     ///
     /// # Errors
     /// Everything that is wrong with the file.
-    pub fn load(&self, serving: &Serving) -> Result<File, Failure> {
+    pub fn load(&self, binary: &Binary, serving: &Serving) -> Result<File, Failure> {
         let overrides = Overrides { wait: serving.wait_s };
         match &self.config {
-            Some(path) => config::load(path, overrides),
+            Some(path) => config::load(path, overrides, binary),
             None => Ok(File::none(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")))),
         }
     }
@@ -199,28 +200,32 @@ fn without_password(url: &str) -> String {
 ///
 /// # Errors
 /// What is wrong with the file, or why nothing could be printed.
-pub fn config(shared: &Shared, action: ConfigAction) -> Result<(), Failure> {
+pub fn config(binary: &Binary, shared: &Shared, action: ConfigAction) -> Result<(), Failure> {
     match action {
         ConfigAction::Schema => print(&format!("{:#}\n", config::schema())),
         ConfigAction::Check => {
             let Some(path) = &shared.config else {
                 return Err(Failure::usage(
                     "no configuration file is named",
-                    "name it: raincheck config check --config raincheck.toml",
+                    format!("name it: {} config check --config raincheck.toml", binary.name),
                 ));
             };
-            let checked = config::load(path, Overrides::default());
+            let checked = config::load(path, Overrides::default(), binary);
             let file = checked.map_err(|failure| Failure {
                 exit: crate::Exit::Failed,
                 next: "correct the path or these lines, and check again".into(),
                 ..failure
             })?;
             let (n_tools, n_lanes) = (file.tools.len(), file.lanes.len());
-            let mut text =
-                format!("{}: {n_tools} tools, {n_lanes} lanes, no problem\n", path.display());
-            for name in &file.idle_sections {
+            let mut text = path.display().to_string();
+            text.push_str(&match binary.runs_programs() {
+                true => format!(": {n_tools} tools, {n_lanes} lanes, no problem\n"),
+                false => ": no problem\n".to_owned(),
+            });
+            for section in file.idle_sections(binary) {
                 text.push_str(&format!(
-                    "note: [{name}] has no effect on this version of raincheck\n"
+                    "note: [{section}] has no effect on this version of {}\n",
+                    binary.name
                 ));
             }
             print(&text)

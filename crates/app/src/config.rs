@@ -6,6 +6,7 @@
 
 mod form;
 mod keys;
+mod limits;
 mod problem;
 mod read;
 mod schema;
@@ -20,8 +21,10 @@ use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
 use raincheck_core::tool::ToolSpec;
 
+use crate::binary::Binary;
 use crate::failure::Failure;
 
+pub use limits::{LimitFlags, Limits};
 pub use problem::{Problem, Problems};
 pub use schema::schema;
 
@@ -55,8 +58,10 @@ pub struct File {
     pub tools: Vec<Tool>,
     /// The longest wait of each client named in `[clients]`.
     pub clients: BTreeMap<String, Duration>,
-    /// Sections that are understood but have no effect on this binary.
-    pub idle_sections: Vec<String>,
+    /// The limits of the browser bridge that `[browser]` sets.
+    pub browser: Limits,
+    /// The sections that the file has.
+    pub sections: Vec<&'static str>,
 }
 
 /// Where tasks are kept.
@@ -119,6 +124,11 @@ pub struct Overrides {
 }
 
 impl File {
+    /// Returns the sections that have no effect on a binary.
+    pub fn idle_sections(&self, binary: &Binary) -> impl Iterator<Item = &'static str> {
+        self.sections.iter().copied().filter(|name| !binary.sections.contains(name))
+    }
+
     /// Returns what holds without a file: the built-in lanes and no tool.
     #[must_use]
     pub fn none(folder: PathBuf) -> Self {
@@ -128,7 +138,8 @@ impl File {
             lanes: lane::built_in(),
             tools: Vec::new(),
             clients: BTreeMap::new(),
-            idle_sections: Vec::new(),
+            browser: Limits::default(),
+            sections: Vec::new(),
         }
     }
 }
@@ -137,7 +148,7 @@ impl File {
 ///
 /// # Errors
 /// A [`Failure`] that shows every problem found, each with its line and what would be right.
-pub fn load(path: &Path, overrides: Overrides) -> Result<File, Failure> {
+pub fn load(path: &Path, overrides: Overrides, binary: &Binary) -> Result<File, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(
@@ -150,7 +161,7 @@ pub fn load(path: &Path, overrides: Overrides) -> Result<File, Failure> {
     parse(&text, folder, overrides).map_err(|problems| {
         Failure::usage(
             problems.render(&shown.to_string(), &text),
-            format!("correct the file, then run: raincheck config check --config {shown}"),
+            format!("correct the file, then run: {} config check --config {shown}", binary.name),
         )
     })
 }

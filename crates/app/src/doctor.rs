@@ -4,11 +4,13 @@ mod checks;
 mod programs;
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use raincheck_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::binary::Binary;
 use crate::cli::{Serving, Shared};
 use crate::failure::Exit;
 use crate::terminal::{Palette, Style};
@@ -16,8 +18,8 @@ use crate::terminal::{Palette, Style};
 /// What is examined.
 #[derive(Clone, Copy, Debug)]
 pub struct Patient<'a> {
-    /// The name of the binary.
-    pub binary: &'a str,
+    /// The binary.
+    pub binary: &'a Binary,
     /// Its flags.
     pub shared: &'a Shared,
     /// Its flags as a server.
@@ -53,15 +55,18 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn good(check: &'static str, says: impl Into<String>) -> Self {
+    /// Makes the finding that something is as it should be.
+    pub fn good(check: &'static str, says: impl Into<String>) -> Self {
         Self { check, grade: Grade::Good, says: says.into(), next: None }
     }
 
-    fn note(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
+    /// Makes a finding that is worth knowing.
+    pub fn note(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
         Self { check, grade: Grade::Note, says: says.into(), next: Some(next.into()) }
     }
 
-    fn bad(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
+    /// Makes the finding that something is in the way.
+    pub fn bad(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
         Self { check, grade: Grade::Bad, says: says.into(), next: Some(next.into()) }
     }
 }
@@ -70,13 +75,26 @@ impl Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report(Vec<Finding>);
 
-/// Runs every check.
+/// Looks whether a folder can be written into, and makes it if it is not there.
+#[must_use]
+pub fn folder(check: &'static str, folder: &Path, next: &str) -> Finding {
+    checks::folder(check, folder, next).0
+}
+
+/// Runs every check that all binaries share.
 #[must_use]
 pub fn examine(patient: &Patient<'_>) -> Report {
     Report(checks::all(patient))
 }
 
 impl Report {
+    /// Adds what a binary found by checks of its own.
+    #[must_use]
+    pub fn with(mut self, findings: impl IntoIterator<Item = Finding>) -> Self {
+        self.0.extend(findings);
+        self
+    }
+
     /// Iterates over the findings.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter()
@@ -124,7 +142,6 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use clap::Parser;
 
@@ -140,7 +157,18 @@ mod tests {
 
     const NOW: i64 = 1_800_000_000_000;
 
+    const PROGRAMS: Binary = Binary {
+        name: "raincheck",
+        sections: &["tools", "lanes"],
+        while_running: "look",
+        while_stopped: "start",
+    };
+
     fn examined(dir: &Path, config: &str, flags: &[&str]) -> Report {
+        examined_as(&PROGRAMS, dir, config, flags)
+    }
+
+    fn examined_as(binary: &Binary, dir: &Path, config: &str, flags: &[&str]) -> Report {
         let file = dir.join("raincheck.toml");
         fs::write(&file, config).expect("written");
         let state = dir.join("state");
@@ -149,7 +177,7 @@ mod tests {
         args.extend(flags);
         let Cli { shared, serving } = Cli::try_parse_from(args).expect("flags");
         let now = Timestamp::from_millis(NOW);
-        examine(&Patient { binary: "raincheck", shared: &shared, serving: &serving, now })
+        examine(&Patient { binary, shared: &shared, serving: &serving, now })
     }
 
     fn bad(report: &Report) -> Vec<&'static str> {
@@ -193,6 +221,22 @@ command = ["cargo", "missing.py"]
         let report = examined(dir.path(), "[tools.a]\nwait = 1\n", &flags);
         assert_eq!(bad(&report), ["configuration", "flags", "log level"]);
         assert!(report.text(Palette::plain()).contains("did you mean `wait_s`"));
+    }
+
+    #[test]
+    fn a_binary_without_programs_is_told_nothing_of_programs() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let bridge = Binary { name: "bridge", sections: &["browser"], ..PROGRAMS };
+        let config = "[browser]\nring = 9\n[tools.a]\ncommand = [\"no-such-program-anywhere\"]\n";
+        let report = examined_as(&bridge, dir.path(), config, &[]);
+        assert_eq!(bad(&report), Vec::<&str>::new(), "{}", report.text(Palette::plain()));
+        let checks: Vec<&str> = report.findings().map(|finding| finding.check).collect();
+        for check in ["programs", "scripts", "lanes", "listener"] {
+            assert!(!checks.contains(&check), "{check}");
+        }
+        assert!(report.text(Palette::plain()).contains("[tools] has no effect"));
+        let report = report.with([Finding::bad("extension", "it is gone", "install it")]);
+        assert_eq!(report.exit(), Exit::Failed);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 pub mod cli;
 
+mod binary;
+
 pub mod config;
 
 pub mod paths;
@@ -29,4 +31,5 @@ pub mod terminal;
 
 mod suggest;
 
+pub use binary::Binary;
 pub use failure::{Exit, Failure};

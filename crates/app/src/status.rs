@@ -7,8 +7,9 @@ use std::path::Path;
 use raincheck_core::text::escape;
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::endpoint::{self, Endpoint};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::binary::Binary;
 use crate::instance::{self, Card, Seen};
 use crate::paths::Paths;
 use crate::terminal::{Palette, Style};
@@ -16,9 +17,10 @@ use crate::terminal::{Palette, Style};
 /// What `status` found.
 #[derive(Clone, Debug)]
 pub struct Report {
-    binary: String,
+    binary: Binary,
     paths: Paths,
     servers: Vec<Server>,
+    more: Vec<(&'static str, Vec<String>)>,
     now: Timestamp,
 }
 
@@ -39,7 +41,7 @@ struct Files {
 
 /// Looks at the folders of a binary.
 #[must_use]
-pub fn look(binary: &str, paths: &Paths, now: Timestamp) -> Report {
+pub fn look(binary: &Binary, paths: &Paths, now: Timestamp) -> Report {
     let listeners = endpoint::all(&paths.endpoints());
     let seen = instance::look(&paths.home).into_iter();
     let servers = seen
@@ -49,15 +51,39 @@ pub fn look(binary: &str, paths: &Paths, now: Timestamp) -> Report {
             seen,
         })
         .collect();
-    Report { binary: binary.to_owned(), paths: paths.clone(), servers, now }
+    Report { binary: *binary, paths: paths.clone(), servers, more: Vec::new(), now }
 }
 
 impl Report {
+    /// Adds a listener that a binary keeps track of by itself.
+    #[must_use]
+    pub fn listening(mut self, listener: Option<Endpoint>) -> Self {
+        let listeners: Vec<Endpoint> = listener.into_iter().collect();
+        for server in &mut self.servers {
+            if let Some(listener) = listener_of(&server.seen, &listeners) {
+                server.listener = Some(listener.clone());
+            }
+        }
+        self
+    }
+
+    /// Adds what else a binary has to show, under a word of its own.
+    #[must_use]
+    pub fn with(mut self, word: &'static str, lines: Vec<String>) -> Self {
+        self.more.push((word, lines));
+        self
+    }
+
     /// Writes the report for a person.
     #[must_use]
     pub fn text(&self, palette: Palette) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "state folder  {}", self.paths.home.display());
+        for (word, lines) in &self.more {
+            for line in lines {
+                let _ = writeln!(out, "{word:<13} {line}");
+            }
+        }
         let n_running = self.servers.iter().filter(|server| server.seen.is_running).count();
         let n_left = self.servers.len() - n_running;
         let _ = writeln!(out, "servers       {n_running} running");
@@ -71,14 +97,11 @@ impl Report {
                 "\n{n_left} left by servers that were killed; the next one removes them"
             );
         }
-        out.push_str(&if n_running > 0 {
-            format!("\nSee what they keep: {} tasks list\n", self.binary)
-        } else {
-            format!(
-                "\nStart one from an MCP client: {} serve --config raincheck.toml\n",
-                self.binary
-            )
-        });
+        let advice = match n_running {
+            0 => self.binary.while_stopped,
+            _ => self.binary.while_running,
+        };
+        let _ = writeln!(out, "\n{advice}");
         out
     }
 
@@ -100,7 +123,11 @@ impl Report {
                 })
             })
             .collect();
-        json!({ "state_dir": self.paths.home, "servers": servers })
+        let more = self.more.iter().map(|(word, lines)| ((*word).to_owned(), json!(lines)));
+        let mut all: Map<String, Value> = more.collect();
+        all.insert("state_dir".to_owned(), json!(self.paths.home));
+        all.insert("servers".to_owned(), servers.into());
+        all.into()
     }
 }
 
@@ -133,8 +160,10 @@ impl Server {
         }
         let listener = self.listener.as_ref().map_or("none yet", |listener| &listener.url);
         let _ = writeln!(out, "  listens {listener}");
-        let kib = self.files.bytes.div_ceil(1024);
-        let _ = writeln!(out, "  files   {} ({kib} KiB of logs and artifacts)", self.files.n);
+        if self.files.n > 0 {
+            let kib = self.files.bytes.div_ceil(1024);
+            let _ = writeln!(out, "  files   {} ({kib} KiB of logs and artifacts)", self.files.n);
+        }
     }
 }
 
@@ -189,6 +218,13 @@ mod tests {
     use super::*;
     use crate::instance::{Card, Instance, LaneCard, unused};
 
+    const BINARY: Binary = Binary {
+        name: "raincheck",
+        sections: &["tools"],
+        while_running: "See what they keep: raincheck tasks list",
+        while_stopped: "Start one from an MCP client: raincheck serve",
+    };
+
     fn paths(state: &Path) -> Paths {
         Paths { state: state.into(), runtime: state.join("run"), home: state.join("raincheck") }
     }
@@ -212,7 +248,7 @@ mod tests {
         let tasks = paths.home.join("tasks/tsk_x");
         fs::create_dir_all(&tasks).expect("created");
         fs::write(tasks.join("log"), [0; 3000]).expect("written");
-        let report = look("raincheck", &paths, started_at + Duration::from_secs(3725));
+        let report = look(&BINARY, &paths, started_at + Duration::from_secs(3725));
         let text = report.text(Palette::plain());
         let lines = ["1 running", "pid 7", "up 1:02:05", "render, bake", "2 workers, queue of 9"];
         for part in lines.into_iter().chain(["raincheck/store.db", "1 (3 KiB of logs"]) {
@@ -239,7 +275,7 @@ mod tests {
             lanes: Vec::new(),
         };
         let _instance = Instance::open(&unused(&paths.home), &card).expect("a folder");
-        let shown = || look("raincheck", &paths, Timestamp::default());
+        let shown = || look(&BINARY, &paths, Timestamp::default());
         assert!(shown().text(Palette::plain()).contains("listens none yet"));
 
         let mut options = Options::new("test").expect("random bytes");
@@ -249,6 +285,7 @@ mod tests {
         let (_service, info) = bind(options).await.expect("a listener");
         let text = shown().text(Palette::plain());
         assert!(text.contains(&format!("listens {}", info.url)), "{text}");
+        assert!(text.contains(BINARY.while_running), "{text}");
         let json = shown().json();
         assert_eq!(json["servers"][0]["url"], info.url);
         assert!(!(text + &json.to_string()).contains(info.secret.text()), "[SEC-3]");
@@ -257,8 +294,11 @@ mod tests {
     #[test]
     fn without_a_server_the_next_command_is_named() {
         let dir = tempfile::tempdir().expect("a folder");
-        let report = look("raincheck", &paths(dir.path()), Timestamp::default());
+        let report = look(&BINARY, &paths(dir.path()), Timestamp::default());
+        let report = report.with("extension", vec!["/ext: as it should be".to_owned()]);
         let text = report.text(Palette::plain());
         assert!(text.contains("0 running") && text.contains("raincheck serve"), "{text}");
+        assert!(text.contains("extension     /ext: as"), "{text}");
+        assert_eq!(report.json()["extension"][0], "/ext: as it should be");
     }
 }

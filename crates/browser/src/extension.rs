@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use raincheck_loopback::client::Connection;
 use raincheck_loopback::endpoint::{self, Endpoint};
-use raincheck_loopback::{Secret, port, private};
+use raincheck_loopback::{Secret, can_listen, port, private};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -97,6 +98,25 @@ impl Places {
         endpoint::read(&self.endpoint).ok().flatten().filter(Endpoint::is_running)
     }
 
+    /// Asks the server that runs to prove that it is the one of its endpoint file; `None` when none
+    /// runs.
+    ///
+    /// # Errors
+    /// What answered instead.
+    pub async fn reach(&self) -> Option<Result<Endpoint, String>> {
+        let server = self.running()?;
+        let reached = Connection::open(&server).await;
+        Some(reached.map(|_| server).map_err(|error| error.to_string()))
+    }
+
+    /// Returns the port that the next server asks for when somebody else has it. Works with blocking
+    /// calls.
+    #[must_use]
+    pub fn taken_port(&self, asked: u16) -> Option<u16> {
+        let port = if asked == 0 { port::last(&self.port()).unwrap_or(0) } else { asked };
+        can_listen(port).is_err().then_some(port)
+    }
+
     /// Returns the folders that the extension was written to. Works with blocking calls.
     #[must_use]
     pub fn folders(&self) -> Vec<PathBuf> {
@@ -168,6 +188,38 @@ struct Manifest {
 fn manifest() -> Option<Manifest> {
     let (_, bytes) = FILES.iter().find(|(name, _)| *name == MANIFEST)?;
     serde_json::from_slice(bytes).ok()
+}
+
+/// How the extension in a folder compares with the one that this library carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Copy {
+    /// The same, file by file.
+    Current,
+    /// Another, of this version.
+    Other(String),
+    /// None is there any more.
+    Gone,
+}
+
+/// Compares the extension in a folder with this library's own. Works with blocking calls.
+#[must_use]
+pub fn compare(folder: &Path) -> Copy {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: String,
+    }
+    if !is_ours(folder) {
+        return Copy::Gone;
+    }
+    let is_same = |(name, bytes): &(&str, &[u8])| {
+        fs::read(folder.join(name)).is_ok_and(|found| found == *bytes)
+    };
+    if FILES.iter().all(is_same) {
+        return Copy::Current;
+    }
+    let found = fs::read(folder.join(MANIFEST)).ok();
+    let found: Option<Versioned> = found.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    Copy::Other(found.map_or_else(|| "unknown".to_owned(), |found| found.version))
 }
 
 /// Tells whether a folder holds this extension, of whatever version.
@@ -285,7 +337,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (places, folder) = (places(dir.path()), dir.path().join("ext"));
         install(&places, &folder).expect("installed");
-        assert!(is_ours(&folder));
+        assert_eq!(compare(&folder), Copy::Current);
         fs::write(folder.join("mine.txt"), "mine").expect("written");
         install(&places, &folder).expect("installed again");
         assert_eq!(places.folders(), std::slice::from_ref(&folder));
@@ -293,6 +345,22 @@ mod tests {
         let left: Vec<_> = fs::read_dir(&folder).expect("there").flatten().collect();
         assert_eq!(left.len(), 1, "{left:?}");
         assert!(matches!(uninstall(&places, &folder), Err(Refusal::Absent(_))));
+    }
+
+    #[test]
+    fn an_older_copy_is_told_from_the_same_and_from_none() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (places, folder) = (places(dir.path()), dir.path().join("ext"));
+        install(&places, &folder).expect("installed");
+        let path = folder.join(MANIFEST);
+        let ours = fs::read_to_string(&path).expect("there");
+        let older = ours.replace(env!("CARGO_PKG_VERSION"), "0.0.1");
+        fs::write(&path, older).expect("written");
+        assert_eq!(compare(&folder), Copy::Other("0.0.1".to_owned()));
+        install(&places, &folder).expect("installed again");
+        assert_eq!(compare(&folder), Copy::Current);
+        uninstall(&places, &folder).expect("removed");
+        assert_eq!(compare(&folder), Copy::Gone);
     }
 
     #[test]

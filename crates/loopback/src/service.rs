@@ -115,12 +115,12 @@ pub async fn bind(options: Options) -> Result<(Service, Info), Error> {
     Ok((service, Info { taken_port, ..info }))
 }
 
-/// Returns whether a listener could be opened on loopback now.
+/// Returns whether a listener could be opened on a port of loopback now; 0 is any port.
 ///
 /// # Errors
 /// Why it could not.
-pub fn can_listen() -> io::Result<()> {
-    std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map(drop)
+pub fn can_listen(port: u16) -> io::Result<()> {
+    std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(drop)
 }
 
 /// Makes a listener of any network that can accept, which goes by `address`.

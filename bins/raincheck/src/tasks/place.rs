@@ -15,7 +15,7 @@ use raincheck_app::config::Store;
 use raincheck_app::paths::Paths;
 use raincheck_store_sqlite::Reader;
 
-use crate::BINARY;
+use crate::{BINARY, THIS};
 
 /// A store, and who asks.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Place {
         serving: &Serving,
         now: Timestamp,
     ) -> Result<Self, Failure> {
-        let file = shared.load(serving)?;
+        let file = shared.load(&THIS, serving)?;
         shared.refuse_unbuilt(&file)?;
         let paths = Paths::resolve(BINARY, shared)?;
         let Store::Path(path) = shared.store(&file, &paths.home) else {

@@ -26,6 +26,8 @@ pub(super) enum Form {
     Number(f64, f64),
     /// A number of seconds in a range, fractions allowed.
     Seconds(Duration, Duration),
+    /// A number of milliseconds in a range, fractions allowed.
+    Millis(Duration, Duration),
     /// One of a few words.
     OneOf(&'static [&'static str]),
     /// A program and its arguments.
@@ -47,7 +49,7 @@ pub(super) enum Value {
     Flag(bool),
     Whole(u64),
     Number(f64),
-    Seconds(Duration),
+    Span(Duration),
     List(Vec<String>),
     Kinds(Vec<Kind>),
     Env(Env),
@@ -86,6 +88,13 @@ impl Form {
         }
     }
 
+    /// Reads a number that stands on the command line or in a variable.
+    pub(super) fn read_number(self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let whole = DeValue::parse(text).map_err(|_| self.help())?;
+        self.read(whole.get_ref()).map_err(|wrong| wrong.help.unwrap_or_else(|| self.help()))
+    }
+
     /// Says what would be right.
     pub(super) fn help(self) -> String {
         match self {
@@ -96,6 +105,10 @@ impl Form {
             Self::Seconds(min, max) => {
                 let (min, max) = (min.as_secs_f64(), max.as_secs_f64());
                 format!("write seconds from {min} to {max}, such as 10 or 0.5")
+            }
+            Self::Millis(min, max) => {
+                let (min, max) = (in_millis(min), in_millis(max));
+                format!("write milliseconds from {min} to {max}, such as 500")
             }
             Self::OneOf(words) => format!("write one of: {}", quoted(words.iter().copied())),
             Self::Argv => r#"write the program and its arguments: ["python3", "tool.py"]"#.into(),
@@ -121,7 +134,12 @@ impl Form {
             (Self::Seconds(min, max), _) => {
                 let number = number(value).ok_or_else(unlike)?;
                 in_range(number, min.as_secs_f64(), max.as_secs_f64())
-                    .map(|seconds| Value::Seconds(Duration::from_secs_f64(seconds)))
+                    .map(|seconds| Value::Span(Duration::from_secs_f64(seconds)))
+            }
+            (Self::Millis(min, max), _) => {
+                let number = number(value).ok_or_else(unlike)?;
+                in_range(number, in_millis(min), in_millis(max))
+                    .map(|millis| Value::Span(Duration::from_secs_f64(millis / 1000.0)))
             }
             (Self::OneOf(words), DeValue::String(text)) => one_of(text, words).map(Value::Text),
             (Self::Argv, DeValue::Array(_)) => argv(value).map(Value::List),
@@ -133,6 +151,11 @@ impl Form {
             _ => Err(unlike()),
         }
     }
+}
+
+/// Returns a duration as a number of milliseconds.
+pub(super) fn in_millis(span: Duration) -> f64 {
+    span.as_secs_f64() * 1000.0
 }
 
 fn article(kind: &str) -> String {

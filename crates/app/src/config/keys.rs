@@ -20,9 +20,11 @@ const fn key(name: &'static str, form: Form, about: &'static str) -> Key {
     Key { name, form, about }
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const ZERO: Duration = Duration::ZERO;
+const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 
 /// `[store]`.
@@ -76,7 +78,7 @@ pub(super) const POLICY: &[Key] = &[
     key("max_attempts", Form::Whole(1, 100), "How many attempts there may be (default 1)."),
     key(
         "retry_backoff_s",
-        Form::Seconds(ZERO, Duration::from_secs(3600)),
+        Form::Seconds(ZERO, HOUR),
         "The pause before the second attempt; it doubles (default 5).",
     ),
     key("retry_on", Form::ErrorKinds, "The kinds of failure that are worth another attempt."),
@@ -93,6 +95,46 @@ pub(super) const CACHE: &[Key] = &[
     key("entry_mb", Form::Whole(1, 1 << 20), "The largest entry."),
     key("ttl_s", Form::Seconds(MILLI, MONTH), "How long an entry lives after it was last read."),
     key("absolute_ttl_s", Form::Seconds(MILLI, MONTH), "How long an entry lives at the most."),
+];
+
+/// `[browser]`. Each is a flag of `browser-mcp`, too.
+pub(super) const BROWSER: &[Key] = &[
+    key("default_wait_ms", Form::Millis(ZERO, MAX_WAIT), "How long a call waits (default 2000)."),
+    key(
+        "accept_ms",
+        Form::Millis(MILLI, Duration::from_secs(600)),
+        "How long the extension has to take a command, connected or not (default 3000).",
+    ),
+    key("run_ms", Form::Millis(MILLI, DAY), "How long a command may run (default 10000)."),
+    key(
+        "max_run_ms",
+        Form::Millis(MILLI, DAY),
+        "The longest run a call may ask for; never less than run_ms (default 600000).",
+    ),
+    key("queue_limit", Form::Whole(1, 10_000), "How many commands of a tab may wait (default 32)."),
+    key("queue_ttl_s", Form::Seconds(SECOND, DAY), "How long a command may wait (default 600)."),
+    key("result_ttl_s", Form::Seconds(SECOND, DAY), "How long a result is kept (default 600)."),
+    key(
+        "cancel_grace_s",
+        Form::Seconds(ZERO, HOUR),
+        "How long a cancelled command has to end (default 5).",
+    ),
+    key(
+        "reconnect_grace_s",
+        Form::Seconds(SECOND, HOUR),
+        "How long a browser that runs a command may be silent (default 35).",
+    ),
+    key(
+        "linger_ms",
+        Form::Millis(Duration::from_millis(100), MAX_WAIT),
+        "How long a browser counts as connected after its last word (default 3000).",
+    ),
+    key(
+        "max_body_mb",
+        Form::Whole(1, 1024),
+        "The largest answer of a browser, in MiB (default 16).",
+    ),
+    key("ring", Form::Whole(1, 100_000), "How many events of a kind are kept (default 1000)."),
 ];
 
 /// The value of every key of `[clients]`.

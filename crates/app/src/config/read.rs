@@ -61,13 +61,13 @@ fn sections(
     if let Some(value) = found.get("cache") {
         Section::read(value, "cache", &[keys::CACHE], problems);
     }
-    for bridge in ["unity", "browser"] {
-        if let Some(value) = found.get(bridge) {
-            table(value, bridge, problems);
-        }
+    if let Some(value) = found.get("unity") {
+        table(value, "unity", problems);
     }
-    let idle = ["cache", "unity", "browser"].into_iter().filter(|name| found.contains_key(name));
-    file.idle_sections = idle.map(str::to_owned).collect();
+    if let Some(value) = found.get("browser") {
+        file.browser = Section::read(value, "browser", &[keys::BROWSER], problems).into();
+    }
+    file.sections = found.into_keys().collect();
     file
 }
 
@@ -111,7 +111,7 @@ fn clients(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> BTreeMap<St
     let mut clients = BTreeMap::new();
     for (name, value) in entries(value, "clients", problems) {
         let path = format!("clients.{}", name.get_ref());
-        if let Some(Value::Seconds(ceiling)) = check(keys::CLIENT, value, &path, problems) {
+        if let Some(Value::Span(ceiling)) = check(keys::CLIENT, value, &path, problems) {
             clients.insert(name.get_ref().to_string(), ceiling);
         }
     }

@@ -3,7 +3,7 @@
 use raincheck_core::error::TABLE;
 use serde_json::{Map, Value, json};
 
-use super::form::Form;
+use super::form::{Form, in_millis};
 use super::keys::{self, Key};
 
 /// Returns the JSON Schema of `raincheck.toml`, for editors.
@@ -27,6 +27,7 @@ fn section(name: &str, about: &str) -> Value {
         "defaults" => object(&[keys::POLICY], &[]),
         "tools" => each(&object(&[keys::TOOL, keys::POLICY], &["command"])),
         "cache" => object(&[keys::CACHE], &[]),
+        "browser" => object(&[keys::BROWSER], &[]),
         "clients" => each(&form(keys::CLIENT)),
         _ => json!({ "type": "object" }),
     };
@@ -68,6 +69,9 @@ fn form(form: Form) -> Value {
         Form::Seconds(min, max) => {
             let (min, max) = (min.as_secs_f64(), max.as_secs_f64());
             json!({ "type": "number", "minimum": min, "maximum": max })
+        }
+        Form::Millis(min, max) => {
+            json!({ "type": "number", "minimum": in_millis(min), "maximum": in_millis(max) })
         }
         Form::OneOf(words) => json!({ "enum": words }),
         Form::Argv => {

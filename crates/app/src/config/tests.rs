@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::{Args as _, Command, FromArgMatches as _};
 use expect_test::{Expect, expect};
 use raincheck_core::cancel::OnExit;
 use raincheck_core::error::Kind;
 
-use super::{Env, File, Overrides, Store, parse, schema};
+use super::{Env, File, LimitFlags, Overrides, Store, parse, schema};
+use crate::binary::Binary;
 
 fn good(text: &str) -> File {
     read(text, Overrides::default())
@@ -120,8 +122,75 @@ fn a_store_is_a_path_a_url_or_memory() {
 #[test]
 fn sections_of_other_binaries_are_accepted_and_told() {
     let file = good("[unity]\nanything = 1\n[cache]\nttl_s = 9\n[clients]\n\"a b\" = 25.5\n");
-    assert_eq!(file.idle_sections, ["cache", "unity"]);
+    let binary = Binary {
+        name: "raincheck",
+        sections: &["store", "clients"],
+        while_running: "",
+        while_stopped: "",
+    };
+    let idle: Vec<&str> = file.idle_sections(&binary).collect();
+    assert_eq!(idle, ["cache", "unity"]);
     assert_eq!(file.clients["a b"], Duration::from_millis(25_500));
+}
+
+#[test]
+fn limits_of_the_browser_stand_in_the_file_and_on_the_command_line_under_one_name() {
+    let file = good("[browser]\naccept_ms = 1500\nqueue_limit = 8\nresult_ttl_s = 60.5\n");
+    assert_eq!(file.browser.span("accept_ms"), Some(Duration::from_millis(1500)));
+    assert_eq!(file.browser.whole("queue_limit"), Some(8));
+    assert_eq!(file.browser.span("result_ttl_s"), Some(Duration::from_millis(60_500)));
+    assert_eq!(file.browser.span("run_ms"), None);
+    let flags = flags(&["--accept-ms", "2500.5", "--ring=7"]).expect("limits").0;
+    let limits = flags.over(&file.browser);
+    assert_eq!(limits.span("accept_ms"), Some(Duration::from_micros(2_500_500)), "a flag wins");
+    assert_eq!((limits.whole("ring"), limits.whole("queue_limit")), (Some(7), Some(8)));
+}
+
+#[test]
+fn a_limit_of_the_browser_that_is_none_is_told_with_its_range() {
+    bad(
+        "[browser]\naccept_ms = 0\nring = 1.5\nqueue_limt = 3\nresult_ttl_s = \"60\"\n",
+        &expect![[r#"
+            4 problems in raincheck.toml
+
+            raincheck.toml:2:13: `browser.accept_ms` is 0
+               |
+             2 | accept_ms = 0
+               |             ^
+               = write milliseconds from 1 to 600000, such as 500
+
+            raincheck.toml:3:8: `browser.ring` is a float
+               |
+             3 | ring = 1.5
+               |        ^^^
+               = write a whole number from 1 to 100000
+
+            raincheck.toml:4:1: unknown key `queue_limt` in [browser]
+               |
+             4 | queue_limt = 3
+               | ^^^^^^^^^^
+               = did you mean `queue_limit`? known here: default_wait_ms, accept_ms, run_ms, max_run_ms, queue_limit, queue_ttl_s, result_ttl_s, cancel_grace_s, reconnect_grace_s, linger_ms, max_body_mb, ring
+
+            raincheck.toml:5:16: `browser.result_ttl_s` is a string
+               |
+             5 | result_ttl_s = "60"
+               |                ^^^^
+               = write seconds from 1 to 86400, such as 10 or 0.5
+        "#]],
+    );
+    for given in ["--accept-ms=0", "--accept-ms=soon", "--accept-ms=\"3\"", "--accept-ms=-1"] {
+        let error = flags(&[given]).expect_err(given);
+        for part in ["--accept-ms", "milliseconds from 1 to 600000"] {
+            assert!(error.contains(part), "{part} is not in {error}");
+        }
+    }
+}
+
+fn flags(given: &[&str]) -> Result<LimitFlags, String> {
+    let command = LimitFlags::augment_args(Command::new("browser-mcp"));
+    let matches = command.try_get_matches_from([&["browser-mcp"], given].concat());
+    let matches = matches.map_err(|error| error.to_string())?;
+    LimitFlags::from_arg_matches(&matches).map_err(|error| error.to_string())
 }
 
 #[test]

@@ -31,16 +31,17 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let file = configuration(patient, &mut findings);
     findings.push(flags(patient, file.as_ref()));
-    if let Some(file) = &file {
+    let runs_programs = patient.binary.runs_programs();
+    if let Some(file) = file.as_ref().filter(|_| runs_programs) {
         findings.push(programs::programs(file));
         findings.push(programs::scripts(file));
         findings.push(lanes(file));
     }
-    match Paths::resolve(patient.binary, patient.shared) {
+    match Paths::resolve(patient.binary.name, patient.shared) {
         Ok(paths) => {
             findings.extend(state_folder(&paths.home, patient.now));
             findings.push(servers(&paths.home));
-            findings.push(listener(&paths));
+            findings.extend(runs_programs.then(|| listener(&paths)));
         }
         Err(failure) => {
             findings.push(Finding::bad("state folder", failure.message, failure.next));
@@ -54,15 +55,25 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
 
 fn configuration(patient: &Patient<'_>, findings: &mut Vec<Finding>) -> Option<File> {
     const CHECK: &str = "configuration";
-    match (&patient.shared.config, patient.shared.load(patient.serving)) {
+    match (&patient.shared.config, patient.shared.load(patient.binary, patient.serving)) {
+        (None, Ok(file)) if !patient.binary.runs_programs() => {
+            findings.push(Finding::good(CHECK, "no file is named; every default holds"));
+            Some(file)
+        }
         (None, Ok(file)) => {
             let next = "write a raincheck.toml and name it: --config raincheck.toml";
             findings.push(Finding::note(CHECK, "no file is named, so there are no tools", next));
             Some(file)
         }
         (Some(path), Ok(file)) => {
-            let (n, path) = (file.tools.len(), path.display());
-            findings.push(Finding::good(CHECK, format!("{path}, {n} tools")));
+            let mut says = path.display().to_string();
+            if patient.binary.runs_programs() {
+                says.push_str(&format!(", {} tools", file.tools.len()));
+            }
+            for section in file.idle_sections(patient.binary) {
+                says.push_str(&format!("\n[{section}] has no effect on {}", patient.binary.name));
+            }
+            findings.push(Finding::good(CHECK, says));
             Some(file)
         }
         (_, Err(failure)) => {
@@ -108,16 +119,26 @@ fn lanes(file: &File) -> Finding {
 fn state_folder(home: &Path, now: Timestamp) -> Vec<Finding> {
     const CHECK: &str = "state folder";
     const NEXT: &str = "make it writable, or name another: --state-dir DIR";
-    let shown = home.display();
-    let clock = match probe(home) {
-        Ok(written) => written,
-        Err(error) => return vec![Finding::bad(CHECK, format!("{shown}: {error}"), NEXT)],
-    };
-    let mut findings = vec![Finding::good(CHECK, format!("{shown} is writable"))];
+    let (finding, written) = folder(CHECK, home, NEXT);
+    let mut findings = vec![finding];
+    let Some(clock) = written else { return findings };
     findings.extend(privacy(home));
     findings.extend(free_space(home));
     findings.push(wall_clock(now, clock));
     findings
+}
+
+/// Looks whether a folder can be written into, and when the file system says that was.
+pub(super) fn folder(
+    check: &'static str,
+    folder: &Path,
+    next: &str,
+) -> (Finding, Option<Timestamp>) {
+    let shown = folder.display();
+    match probe(folder) {
+        Ok(written) => (Finding::good(check, format!("{shown} is writable")), Some(written)),
+        Err(error) => (Finding::bad(check, format!("{shown}: {error}"), next), None),
+    }
 }
 
 /// Writes and removes a file; returns when the file system says it was written.
@@ -157,7 +178,7 @@ fn free_space(home: &Path) -> Option<Finding> {
     Some(if free < LITTLE_SPACE {
         Finding::bad(
             "free space",
-            format!("{mib} MiB are left for logs and artifacts"),
+            format!("{mib} MiB are left for tasks and what they leave"),
             "free some space, or put the state elsewhere: --state-dir DIR",
         )
     } else {
@@ -219,7 +240,7 @@ fn servers(home: &Path) -> Finding {
 /// Tells whether a server can serve artifacts and be called, and which ones are.
 fn listener(paths: &Paths) -> Finding {
     const CHECK: &str = "listener";
-    if let Err(error) = raincheck_loopback::can_listen() {
+    if let Err(error) = raincheck_loopback::can_listen(0) {
         return Finding::note(
             CHECK,
             format!("no port of 127.0.0.1 can be listened on: {error}"),
@@ -271,7 +292,7 @@ fn log_level(patient: &Patient<'_>) -> Finding {
 fn standard_input(patient: &Patient<'_>) -> Finding {
     if io::stdin().is_terminal() {
         let says = "a terminal; a server expects an MCP client here";
-        let next = format!("let the client start it: {} serve --config FILE", patient.binary);
+        let next = format!("let the client start it: {} serve", patient.binary.name);
         return Finding::note("standard input", says, next);
     }
     Finding::good("standard input", "not a terminal")

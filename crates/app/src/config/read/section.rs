@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 use crate::config::Env;
 use crate::config::form::{Form, Value};
 use crate::config::keys::Key;
+use crate::config::limits::Limits;
 use crate::config::problem::Problems;
 use crate::suggest;
 
@@ -76,7 +77,7 @@ impl Section {
     }
 
     pub(super) fn seconds(&self, key: &str) -> Option<Duration> {
-        let Value::Seconds(span) = self.get(key)? else { return None };
+        let Value::Span(span) = self.get(key)? else { return None };
         Some(*span)
     }
 
@@ -102,6 +103,12 @@ impl Section {
 
     fn get(&self, key: &str) -> Option<&Value> {
         self.values.get(key).map(|(value, _)| value)
+    }
+}
+
+impl From<Section> for Limits {
+    fn from(section: Section) -> Self {
+        section.values.into_iter().map(|(name, (value, _))| (name, value)).collect()
     }
 }
 

@@ -1,0 +1,84 @@
+//! Limits that stand in a section of the file and on the command line alike.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::builder::{StringValueParser, TypedValueParser as _};
+use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+
+use super::form::Value;
+use super::keys::{self, Key};
+
+/// Limits by their names; what is not named keeps its default.
+#[derive(Clone, Debug, Default)]
+pub struct Limits(BTreeMap<&'static str, Value>);
+
+impl Limits {
+    /// Puts these before others.
+    #[must_use]
+    pub fn over(self, others: &Self) -> Self {
+        let mut all = others.clone();
+        all.0.extend(self.0);
+        all
+    }
+
+    /// Returns a duration.
+    #[must_use]
+    pub fn span(&self, name: &str) -> Option<Duration> {
+        let Value::Span(span) = self.0.get(name)? else { return None };
+        Some(*span)
+    }
+
+    /// Returns a whole number.
+    #[must_use]
+    pub fn whole(&self, name: &str) -> Option<u64> {
+        let Value::Whole(number) = self.0.get(name)? else { return None };
+        Some(*number)
+    }
+}
+
+impl FromIterator<(&'static str, Value)> for Limits {
+    fn from_iter<I: IntoIterator<Item = (&'static str, Value)>>(limits: I) -> Self {
+        Self(limits.into_iter().collect())
+    }
+}
+
+/// Every limit of `[browser]` as a flag, and as a variable of its name.
+#[derive(Clone, Debug, Default)]
+pub struct LimitFlags(pub Limits);
+
+impl Args for LimitFlags {
+    fn augment_args(command: Command) -> Command {
+        let command = command.next_help_heading("Limits (also keys of [browser] in the file)");
+        command.args(keys::BROWSER.iter().map(flag)).next_help_heading(None::<&str>)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for LimitFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let given = |key: &Key| Some((key.name, matches.get_one::<Value>(key.name)?.clone()));
+        Ok(Self(keys::BROWSER.iter().filter_map(given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn flag(key: &Key) -> Arg {
+    let form = key.form;
+    Arg::new(key.name)
+        .long(key.name.replace('_', "-"))
+        .env(format!("RAINCHECK_{}", key.name.to_uppercase()))
+        .help(key.about.trim_end_matches('.'))
+        .value_name("N")
+        .value_parser(StringValueParser::new().try_map(move |text| form.read_number(&text)))
+        .allow_hyphen_values(true)
+        .hide_env(true)
+        .global(true)
+}
