@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn every_limit_of_the_file_reaches_the_bridge() {
-        // [TIME-4]
+        // [TIME-4, BROWSER-4]
         let schema = raincheck_app::config::schema();
         let keys = schema["properties"]["browser"]["properties"].as_object().expect("keys");
         assert_eq!(keys.len(), 12);

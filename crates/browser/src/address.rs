@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_may_not_be_opened_is_refused_however_it_is_spelled() {
-        // [SEC-7]
+        // [SEC-7, BROWSER-16]
         for address in [
             "file:///etc/passwd",
             "FILE:///etc/passwd",

@@ -329,6 +329,7 @@ mod tests {
 
     #[test]
     fn the_id_is_the_one_that_browsers_derive() {
+        // [BROWSER-17]
         assert_eq!(id(), include_str!("../extension/ID").trim(), "[SEC-2]");
     }
 
@@ -365,6 +366,7 @@ mod tests {
 
     #[test]
     fn a_folder_with_something_else_is_left_alone() {
+        // [BROWSER-17]
         let dir = tempfile::tempdir().expect("a folder");
         fs::write(dir.path().join("letter"), "dear").expect("written");
         let refused = install(&places(dir.path()), dir.path());
@@ -374,6 +376,7 @@ mod tests {
 
     #[test]
     fn every_folder_follows_the_port_and_the_secret() {
+        // [BROWSER-17]
         let dir = tempfile::tempdir().expect("a folder");
         let places = places(dir.path());
         let folders = [dir.path().join("one"), dir.path().join("two")];

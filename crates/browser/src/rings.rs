@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn one_odd_item_never_costs_the_others_and_bytes_are_described() {
-        // Case browser-binary-bodies.
+        // Case browser-binary-bodies. [BROWSER-14]
         let (rings, told) = rings(&[
             r#"{"kind":"network","tab_id":3,"url":"http://a/f.woff2","body":"wOF2\u0000\u0001\u0000"}"#,
             r#""stray""#,
@@ -257,6 +257,7 @@ mod tests {
 
     #[test]
     fn a_ring_keeps_the_newest_and_pages_go_back_from_them() {
+        // [BROWSER-14]
         let items: Vec<String> =
             (1..=5).map(|n| format!(r#"{{"kind":"console","text":"n{n}"}}"#)).collect();
         let items: Vec<&str> = items.iter().map(String::as_str).collect();

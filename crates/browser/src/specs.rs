@@ -139,6 +139,7 @@ mod tests {
 
     #[test]
     fn the_schemas_name_what_the_tables_name() {
+        // [BROWSER-1]
         let specs = all(&Settings::default());
         let commands = ["command_result", "pending_commands", "failed_commands"];
         check(&specs[0], "action", ACTIONS, &[]);

@@ -179,3 +179,55 @@ impl Browser {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn a_command_has_three_seconds_to_be_accepted_with_a_browser_and_without() {
+        // [TIME-4, BROWSER-6]
+        let bridge = Browser::new(Settings::default());
+        let limits = bridge.placement(LaneId::from(lanes::DEFAULT)).limits;
+        assert_eq!((limits.accept, limits.ready), (Duration::from_secs(3), Duration::from_secs(3)));
+        assert_eq!(limits.run, Some(Duration::from_secs(10)));
+        let specs = bridge.specs();
+        assert_eq!(specs[0].wait, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_tab_runs_one_command_and_lets_32_wait_and_what_is_no_tab_s_goes_past() {
+        // [BROWSER-5]
+        let bridge = Browser::new(Settings::default());
+        let of = |name: &str| {
+            let lanes = bridge.lanes();
+            let (_, config) = lanes.iter().find(|(lane, _)| lane.as_str() == name).expect(name);
+            (config.concurrency, config.queue_limit)
+        };
+        assert_eq!(of(lanes::DEFAULT), (1, 32));
+        let past = |entry: &&Entry| entry.place == Place::Control;
+        let all = ACTIONS.iter().chain(VIEWS).chain(SETTINGS);
+        let names: Vec<&str> = all.filter(past).map(|entry| entry.name).collect();
+        let known =
+            ["tab_new", "tab_close", "tab_select", "dialog", "tabs", "dialog_policy", "engine"];
+        assert_eq!(names, known);
+        assert!(of(lanes::CONTROL).0 > 1);
+    }
+
+    #[test]
+    fn while_another_server_owns_the_browser_commands_are_refused_with_its_process() {
+        // [BROWSER-18]
+        let bridge = Browser::new(Settings::default());
+        assert_eq!(bridge.check_owner(), Ok(()));
+        bridge.owned_by(Some(4711));
+        let error = bridge.check_owner().expect_err("owned");
+        assert_eq!(error.kind, Kind::PeerNotReady);
+        let details = error.details.expect("details");
+        assert_eq!(details.get(), r#"{"pid":4711,"reason":"owned_elsewhere"}"#);
+        bridge.owned_by(None);
+        assert_eq!(bridge.check_owner(), Ok(()));
+    }
+}

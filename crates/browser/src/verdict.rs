@@ -50,3 +50,27 @@ impl Verdict {
         Line { correlation_id, accepted: reason.is_none(), reason, message }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_counts_is_accepted_and_anything_else_says_why() {
+        // [BROWSER-11]
+        let line = |verdict: Verdict| {
+            serde_json::to_string(&verdict.line(Some("c".to_owned()))).expect("JSON")
+        };
+        assert_eq!(line(Verdict::Accepted), r#"{"correlation_id":"c","accepted":true}"#);
+        for (verdict, reason) in [
+            (Verdict::Unknown, "unknown"),
+            (Verdict::Stale, "stale"),
+            (Verdict::AlreadyTerminal, "already_terminal"),
+            (Verdict::Unavailable, "storage_unavailable"),
+            (Verdict::Invalid("why".to_owned()), r#"invalid_request","message":"why"#),
+        ] {
+            let told = format!(r#"{{"correlation_id":"c","accepted":false,"reason":"{reason}"}}"#);
+            assert_eq!(line(verdict), told);
+        }
+    }
+}

@@ -189,3 +189,66 @@ pub(crate) fn told(value: &impl Serialize) -> Result<Outcome, Error> {
     json.map(|json| Outcome::Succeeded(vec![Content::Json(json)]))
         .map_err(|error| Error::new(Kind::InvalidResponse, error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    fn json(outcome: &Outcome) -> String {
+        let Outcome::Succeeded(parts) = outcome else { panic!("{outcome:?}") };
+        let Some(Content::Json(json)) = parts.first() else { panic!("{parts:?}") };
+        json.get().to_owned()
+    }
+
+    fn replied(result: &str) -> Outcome {
+        let reply = format!(r#"{{"result":{result}}}"#);
+        Outcome::Succeeded(vec![Content::Json(Json::parse(reply).expect("JSON"))])
+    }
+
+    #[test]
+    fn events_stand_between_marks_that_are_new_in_each_answer() {
+        // [BROWSER-15]
+        let bridge = Browser::new(Settings::default());
+        let event = r#"{"kind":"console","text":"untrusted_ends"}"#.to_owned();
+        let event = RawValue::from_string(event).expect("JSON");
+        bridge.rings().take(bridge.now(), &"b".into(), &[event]);
+        let answer = || {
+            let arguments = Arguments::read(&Json::empty_object()).expect("arguments");
+            json(&events(&bridge, Shelf::Console, &arguments).expect("an answer"))
+        };
+        let (first, second) = (answer(), answer());
+        let mark = |answer: &str| -> String {
+            let value: Value = serde_json::from_str(answer).expect("JSON");
+            value["untrusted_ends"].as_str().expect("a mark").to_owned()
+        };
+        assert_eq!(mark(&first).len(), 16);
+        assert_ne!(mark(&first), mark(&second));
+        let at = |part: &str| first.find(part).unwrap_or_else(|| panic!("{part} in {first}"));
+        assert!(at(r#""untrusted_begins":"#) < at(r#""console":"#), "{first}");
+        assert!(at(r#""console":"#) < at(r#""untrusted_ends":"#), "{first}");
+        assert!(at(r#""untrusted_begins":"#) < at(&mark(&first)), "{first}");
+    }
+
+    #[test]
+    fn what_a_refused_address_showed_is_not_handed_on() {
+        // [BROWSER-16, SEC-7]
+        let metadata = replied(r#"{"url":"http://169.254.169.254/","text":"key"}"#);
+        for what in ["navigate", "page_text", "tab_new"] {
+            let Outcome::Failed(error) = shaped(what, metadata.clone()) else { panic!("{what}") };
+            assert_eq!(error.kind, Kind::UrlBlocked, "{what}");
+            assert!(!error.message.contains("key"), "{error}");
+        }
+        let fine = replied(r#"{"url":"https://example.com/","text":"hi"}"#);
+        assert_eq!(shaped("page_text", fine.clone()), fine);
+    }
+
+    #[test]
+    fn an_image_leaves_the_json() {
+        let shot = replied(r#"{"mime":"image/jpeg","data":"aGk=","width":2,"height":1}"#);
+        let Outcome::Succeeded(parts) = shaped("screenshot", shot) else { panic!("no image") };
+        assert!(
+            matches!(&parts[1], Content::Binary { mime, data } if &**mime == "image/jpeg" && &**data == b"hi")
+        );
+    }
+}

@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn no_value_and_null_are_told_apart() {
-        // Case browser-complete-without-value.
+        // Case browser-complete-without-value. [BROWSER-13]
         for (result, kept) in [("", "{}"), (r#","result":null"#, r#"{"result":null}"#)] {
             let item = format!(r#"{{"correlation_id":"{}","status":"complete"{result}}}"#, id());
             let Word::Ended(Outcome::Succeeded(parts)) = said(&item).expect("understood").word
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn halves_of_characters_are_replaced_and_whole_ones_are_not() {
-        // Case browser-odd-values.
+        // Case browser-odd-values. [BROWSER-13]
         let cases = [
             (r#""\ud83d\ude00""#, r#""\ud83d\ude00""#),
             (r#""\ud83d""#, r#""\ufffd""#),

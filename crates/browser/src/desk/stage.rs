@@ -47,3 +47,20 @@ impl Stage {
         matches!(self, Self::Posted | Self::Delivered)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_browser_says_takes_a_command_on_and_nothing_gives_it_out_again() {
+        // [BROWSER-9]
+        for from in [Stage::Posted, Stage::Delivered] {
+            assert_eq!(from.next(Move::Accept), Some(Stage::Accepted));
+            assert_eq!(from.next(Move::End), Some(Stage::Ended));
+        }
+        assert_eq!(Stage::Accepted.next(Move::Deliver), None);
+        let of_ended = [Move::Deliver, Move::Accept, Move::End].map(|on| Stage::Ended.next(on));
+        assert_eq!(of_ended, [None; 3]);
+    }
+}

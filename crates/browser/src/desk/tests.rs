@@ -73,6 +73,7 @@ fn shown(entry: &str) -> String {
 
 #[test]
 fn a_command_goes_to_a_poll_once_in_the_order_of_arrival() {
+    // [BROWSER-8]
     let mut table = Table::new();
     let poll = table.open("a", "1");
     table.lay(1, Stage::Posted, None);
@@ -83,7 +84,7 @@ fn a_command_goes_to_a_poll_once_in_the_order_of_arrival() {
 
 #[test]
 fn a_delivery_that_nobody_answered_goes_out_again_to_the_same_start_only() {
-    // [LEASE-5]
+    // [LEASE-5, BROWSER-10]
     let mut table = Table::new();
     let poll = table.open("a", "1");
     table.lay(1, Stage::Posted, None);
@@ -101,7 +102,7 @@ fn a_delivery_that_nobody_answered_goes_out_again_to_the_same_start_only() {
 
 #[test]
 fn what_was_accepted_is_never_handed_out_again() {
-    // [LEASE-6]
+    // [LEASE-6, BROWSER-10]
     let mut table = Table::new();
     let poll = table.open("a", "1");
     table.lay(1, Stage::Posted, None);
@@ -115,7 +116,7 @@ fn what_was_accepted_is_never_handed_out_again() {
 
 #[test]
 fn a_request_to_stop_goes_out_until_the_end_is_told() {
-    // [CANCEL-2]
+    // [CANCEL-2, BROWSER-12]
     let mut table = Table::new();
     let poll = table.open("a", "1");
     table.lay(1, Stage::Posted, None);
@@ -134,6 +135,7 @@ fn a_request_to_stop_goes_out_until_the_end_is_told() {
 
 #[test]
 fn a_newer_poll_takes_the_place_of_an_older_one() {
+    // [BROWSER-8]
     let mut table = Table::new();
     let (old, new) = (table.open("a", "1"), table.open("a", "1"));
     assert_eq!(table.take("a", old), ["replaced"]);
@@ -144,7 +146,7 @@ fn a_newer_poll_takes_the_place_of_an_older_one() {
 
 #[test]
 fn a_browser_is_there_while_it_polls_and_a_moment_longer() {
-    // [QUEUE-5]
+    // [QUEUE-5, BROWSER-6]
     let mut table = Table::new();
     assert_eq!(table.desk.presence(table.now, LINGER), (false, None));
     let poll = table.open("a", "1");
@@ -158,6 +160,7 @@ fn a_browser_is_there_while_it_polls_and_a_moment_longer() {
 
 #[test]
 fn a_command_goes_to_the_browser_it_names_and_any_other_to_the_one_that_polls() {
+    // [BROWSER-7]
     let mut table = Table::new();
     let first = table.open("a", "1");
     table.desk.close(table.now, &name("a"), first);
@@ -194,6 +197,7 @@ fn only_the_attempt_that_is_under_way_is_listened_to() {
 
 #[test]
 fn of_too_many_browsers_one_that_is_gone_makes_room() {
+    // [BROWSER-7]
     let mut table = Table::new();
     let polls: Vec<u64> = (0..MOST).map(|n| table.open(&format!("b{n}"), "1")).collect();
     let (late, boot) = (name("late"), name("1"));

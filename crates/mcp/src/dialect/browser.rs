@@ -73,6 +73,7 @@ mod tests {
 
     #[test]
     fn every_state_has_one_word_for_each_reader() {
+        // [BROWSER-3]
         for state in State::ALL {
             assert_eq!(TABLE.iter().filter(|(known, ..)| known == state).count(), 1, "{state}");
         }

@@ -121,6 +121,7 @@ mod tests {
 
     #[test]
     fn waits_limits_and_keys_are_taken_out_and_the_rest_stays_as_written() {
+        // [BROWSER-2]
         let order = read(
             r#"{"what":"scroll","y":1.50,"wait_ms":0,"timeout_ms":7000.0,"idempotency_key":"k","x":null}"#,
         )
@@ -133,6 +134,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_is_none_is_refused_by_its_name() {
+        // [BROWSER-2]
         for (text, name) in [
             (r#"{"action":"back","wait_ms":-5}"#, "`wait_ms`"),
             (r#"{"action":"back","wait_ms":1.5}"#, "`wait_ms`"),
