@@ -46,16 +46,18 @@ impl Listening {
         if !opened {
             return;
         }
-        let bound = tokio::select! {
-            bound = self.bind_in_the_end(&bridge, engine.now()) => bound,
-            () = stop.cancelled() => return,
+        let is_ours = tokio::select! {
+            () = self.wait_for_the_browser(&bridge) => true,
+            () = stop.cancelled() => false,
         };
-        let Some(service) = bound else { return };
-        service.run(stop).await;
+        // What was begun is ended: a listener that is dropped half-way leaves its endpoint file.
+        if is_ours && let Some(service) = self.bind_apart(&bridge, engine.now()).await {
+            service.run(stop).await;
+        }
     }
 
-    /// Binds the listener; while another server listens for the same extension, it waits.
-    async fn bind_in_the_end(&self, bridge: &Browser, started_at: Timestamp) -> Option<Service> {
+    /// Waits while another server listens for the same extension.
+    async fn wait_for_the_browser(&self, bridge: &Browser) {
         let mut was_told = false;
         loop {
             let (places, myself) = (self.places.clone(), std::process::id());
@@ -69,9 +71,12 @@ impl Listening {
             sleep(PAUSE).await;
         }
         bridge.owned_by(None);
+    }
+
+    /// Binds the listener where files may be written on the way.
+    async fn bind_apart(&self, bridge: &Browser, started_at: Timestamp) -> Option<Service> {
         let (listening, bridge) = (self.clone(), bridge.clone());
         let runtime = tokio::runtime::Handle::current();
-        // Files are written on the way.
         let bound = spawn_blocking(move || runtime.block_on(listening.bind(&bridge, started_at)));
         match bound.await {
             Ok(Ok(service)) => Some(service),
