@@ -147,7 +147,17 @@ async fn the_log_of_a_task_that_ends_between_two_attempts_is_closed() {
     let id = world.call("flood").await;
     world.reaches(id, State::Waiting).await;
     world.cancel(id).await;
-    let lines = world.page(id, 100, Duration::ZERO).await.items;
     let told = "truncated: 100 lines (1,000 bytes) beyond the quota of 1,000 bytes were dropped";
-    assert_eq!(lines.iter().map(|line| &*line.message).collect::<Vec<_>>(), [told]);
+    let mut watch = world.handle.watch(id);
+    let is_closed = async {
+        loop {
+            let lines = world.page(id, 100, Duration::ZERO).await.items;
+            if lines.iter().map(|line| &*line.message).collect::<Vec<_>>() == [told] {
+                return;
+            }
+            watch.changed().await;
+        }
+    };
+    // The attempt closes it after its task is on record as waiting.
+    tokio::time::timeout(Duration::from_secs(10), is_closed).await.expect("closed");
 }
