@@ -161,6 +161,10 @@ impl Listener for Heard<'_> {
         self.0.now()
     }
 
+    fn begun(&self) {
+        // It was announced before it was started: nobody could prove afterwards that it was not.
+    }
+
     fn progress(&self, progress: Progress) {
         self.0.progress(progress);
     }

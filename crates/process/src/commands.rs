@@ -13,7 +13,9 @@ use raincheck_core::ids::{TaskId, ToolName};
 use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Attempt, Call, Executor, Placement, Route, TaskContext, ToolSet};
+use raincheck_runtime::{
+    Attempt, Call, Executor, Placement, Route, StartReport, TaskContext, ToolSet,
+};
 
 use crate::attempt;
 use crate::supervisor::Supervisor;
@@ -105,6 +107,10 @@ impl ToolSet for Commands {
         placement.limits.grace = tool.grace + GRACE_MARGIN;
         // The limit is kept where the program is; the engine only steps in when that fails.
         placement.limits.run_margin = tool.grace + GRACE_MARGIN;
+        if self.shelf.start_report() == StartReport::ByExecutor {
+            // Only the folder of the attempt proves that nothing ran; time does not.
+            placement.limits.accept = Duration::MAX;
+        }
         Ok(Route::Task(Box::new(placement)))
     }
 
@@ -143,6 +149,11 @@ impl Executor for Shelf {
             return attempt::run_apart(tool, &self.root, supervisor, attempt, &context).await;
         }
         self.warn(&context);
+        if self.start_report() == StartReport::ByExecutor
+            && let Err(error) = context.started().await
+        {
+            return Outcome::Failed(error);
+        }
         attempt::run(tool, &self.root, attempt, &context).await
     }
 
@@ -157,6 +168,14 @@ impl Executor for Shelf {
     async fn recorded(&self, id: TaskId, number: u32) {
         attempt::let_go(&self.root, id, number).await;
     }
+
+    fn start_report(&self) -> StartReport {
+        if cfg!(unix) && self.supervisor.is_some() {
+            StartReport::ByExecutor
+        } else {
+            StartReport::BeforeHandOver
+        }
+    }
 }
 
 impl Shelf {
@@ -165,6 +184,7 @@ impl Shelf {
             .get(name)
             .ok_or_else(|| Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
     }
+
     /// Says once that programs do not outlive this process, where somebody may expect it.
     fn warn(&self, context: &TaskContext) {
         if context.durability() != Durability::None && !self.is_warned.swap(true, Ordering::Relaxed)

@@ -37,6 +37,9 @@ pub(crate) trait Listener: Send + Sync {
     /// Returns the instant that a log line read now carries.
     fn now(&self) -> Timestamp;
 
+    /// Hears that the program runs.
+    fn begun(&self);
+
     /// Takes how far the program is.
     fn progress(&self, progress: Progress);
 
@@ -90,6 +93,7 @@ pub(crate) async fn supervise(
     let begun = Instant::now();
     let limits = order.limits.clone();
     let (mut process, pipes) = os::spawn(order).await?;
+    listener.begun();
     let (gone, cut) = (CancellationToken::new(), CancellationToken::new());
     let (log, backlog) = backlog::open();
     let own = log.clone();

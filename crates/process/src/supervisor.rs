@@ -8,12 +8,14 @@
 //!
 //! ```text
 //! server ── socket ── supervisor ── pipes ── program
-//!                         └ <root>/<task id>/log, a<attempt>/{lock,socket,end.json}
+//!                         └ <root>/<task id>/log, a<attempt>/{lock,socket,begun,end.json}
 //! ```
 //!
 //! **Invariant**: a supervisor lives exactly as long as its lock is held, and there is an `end.json`
 //! whenever it ended by itself. The server takes the lock and the supervisor inherits it, so that no
 //! instant is without it.
+//! **Invariant**: `begun` is there before the program is, so that a folder without it and without a
+//! lock that is held proves that the program never ran.
 
 #[cfg(unix)]
 mod link;

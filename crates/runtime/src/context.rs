@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use raincheck_core::content::Json;
 use raincheck_core::decide::{Change, Refusal};
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{ArtifactId, Fence, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::{Draft, Level, Stream};
@@ -89,12 +89,31 @@ impl TaskContext {
         self.say(Change::Accept).await
     }
 
-    /// Says that the attempt is known to run.
+    /// Waits until the lease of the attempt is committed, which that of an inline call need not be
+    /// when it is handed over [DUR-6]. What outlives this process must not begin before.
     ///
     /// # Errors
-    /// When the attempt is not the task's any more, or the store failed.
+    /// When the attempt is not the task's any more: do not execute.
+    pub async fn leased(&self) -> Result<(), Error> {
+        if self.shared.lease_kept(&self.live).await {
+            return Ok(());
+        }
+        let error = Error::new(Kind::WorkerLost, "the lease of the attempt was lost");
+        Err(error.with_guarantee(Guarantee::NotExecuted))
+    }
+
+    /// Says that the attempt is known to run, until the store keeps it: a fact stays one while the
+    /// store fails.
+    ///
+    /// # Errors
+    /// When the attempt is not the task's any more.
     pub async fn started(&self) -> Result<(), Error> {
-        self.say(Change::Start).await
+        let start = || {
+            let start = Post::attempt(self.live.id, self.live.fence, Change::Start);
+            self.shared.post_one(start)
+        };
+        let verdict = self.shared.until_kept(&self.live, start).await;
+        self.heed(verdict)
     }
 
     /// Says that the attempt surely never reached its executor: the task goes back to the queue and
@@ -122,7 +141,12 @@ impl TaskContext {
         // Nothing is left of an adopted attempt that never came to its executor: its place goes in
         // the same commit, or a server that is killed before another one leaves it taken.
         post.releases = self.live.is_adopted && matches!(post.change, Change::Undeliver);
-        match self.shared.post_one(post).await? {
+        let verdict = self.shared.post_one(post).await?;
+        self.heed(verdict)
+    }
+
+    fn heed(&self, verdict: Verdict) -> Result<(), Error> {
+        match verdict {
             Verdict::Moved(row) | Verdict::Same(row) => {
                 self.live.observe(&row);
                 Ok(())

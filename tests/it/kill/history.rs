@@ -44,18 +44,21 @@ pub(super) struct History {
 pub(super) struct Figures {
     tasks: usize,
     succeeded: usize,
-    /// Ended as `worker_lost`, as the client was told; of these, whose program had begun.
+    /// Ended as `worker_lost`, as the client was told; of these, whose program surely never ran, and
+    /// whose program left a mark.
     worker_lost: usize,
+    not_executed: usize,
     begun_and_lost: usize,
 }
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tasks, succeeded, worker_lost, begun_and_lost } = self;
+        let Self { tasks, succeeded, worker_lost, not_executed, begun_and_lost } = self;
         write!(
             f,
             "{tasks} tasks acknowledged, 0 lost, 0 results lost, 0 run twice, {succeeded} succeeded, \
-             {worker_lost} reported as worker_lost of which {begun_and_lost} had begun"
+             {worker_lost} reported as worker_lost with their supervisor killed, of which \
+             {begun_and_lost} had left a mark and {not_executed} surely never ran"
         )
     }
 }
@@ -150,8 +153,10 @@ impl History {
                 let is_sure = end[2]["guarantee"] == "not_executed";
                 assert!(!is_sure || !has_begun, "{id}: {end}");
                 assert!(is_sure || end[2]["guarantee"] == "unknown", "{id}: {end}");
-                assert!(!has_begun || is_bereft, "the end of {id} is lost: {end}");
+                // A killed server alone loses nothing: what never began stands in line again.
+                assert!(is_bereft, "the end of {id} is lost: {end}");
                 figures.worker_lost += 1;
+                figures.not_executed += usize::from(is_sure);
                 figures.begun_and_lost += usize::from(has_begun);
             }
         }

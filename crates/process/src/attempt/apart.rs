@@ -1,5 +1,6 @@
 //! An attempt in the hands of a supervisor: this side only starts it, listens, and reads its end.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -7,18 +8,28 @@ use std::time::Duration;
 use raincheck_core::cancel::OnExit;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
-use raincheck_core::lifecycle::State;
 use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Attempt, Stop, TaskContext};
 use tokio::process::Child;
+use tokio::sync::Notify;
 
 use super::folder::{Folder, blocking};
 use super::{SHUTDOWN_GRACE, environment, metrics, no_folder, order, outcome, program};
 use crate::os::{end_marked, spawn_apart};
 use crate::supervisor::{Attached, End, Halt, Reason, Record, Said, Supervisor, Talk, Told, Work};
 use crate::tool::CommandTool;
+
+/// What an attempt came to whose supervisor is gone.
+enum Left {
+    /// How it ended.
+    End(Outcome),
+    /// The proof that its program never ran.
+    NeverBegan,
+    /// Nothing: nobody can say how far the program came.
+    Nothing,
+}
 
 /// Runs a tool once, in a process of its own.
 pub(crate) async fn run(
@@ -34,23 +45,41 @@ pub(crate) async fn run(
     };
     let begun = async {
         let work = Told::Run(Box::new(work(tool, &folder, &attempt, context)?));
-        let begun = start(supervisor, &folder, &work).await;
-        begun.map_err(|error| no_supervisor(tool, &error))
+        let begun = start(supervisor, &folder).await;
+        let (mut talk, child) = begun.map_err(|error| no_supervisor(tool, &error))?;
+        // One that is not told what to run ends by itself, and nothing ran.
+        context.leased().await?;
+        if context.stop_reason() == Some(Stop::Cancelled) {
+            return Ok(None);
+        }
+        let told = talk.tell(&work).await;
+        told.map_err(|error| no_supervisor(tool, &error))?;
+        Ok(Some((talk, child)))
     };
     let (talk, mut supervisor) = match begun.await {
-        Ok(begun) => begun,
+        Ok(Some(begun)) => begun,
+        Ok(None) => {
+            folder.clear().await;
+            return Outcome::Cancelled;
+        }
         Err(error) => {
             folder.clear().await;
             return Outcome::Failed(error);
         }
     };
-    listen(talk, tool, context).await;
-    if let Err(error) = supervisor.wait().await {
-        tracing::warn!(%error, "the end of a supervisor cannot be read");
-    }
-    match conclude(tool, &folder, context).await {
-        Some(outcome) => outcome,
-        None => Outcome::Failed(lost(&tool.spec)),
+    let is_announced = listen(talk, tool, context, false).await;
+    let is_gone = match supervisor.wait().await {
+        Ok(_) => true,
+        Err(error) => {
+            tracing::warn!(%error, "the end of a supervisor cannot be read");
+            false
+        }
+    };
+    match conclude(tool, &folder, context, Seen { is_announced, is_gone }).await {
+        Left::End(outcome) => outcome,
+        Left::NeverBegan if context.stop_reason() == Some(Stop::Cancelled) => Outcome::Cancelled,
+        Left::NeverBegan => Outcome::Failed(lost_early(&tool.spec)),
+        Left::Nothing => Outcome::Failed(lost(&tool.spec)),
     }
 }
 
@@ -62,12 +91,7 @@ pub(crate) async fn adopt(
     context: &TaskContext,
 ) -> Option<Outcome> {
     let folder = Folder::of(root, context.id(), context.number());
-    if attempt.row.state == State::Scheduled && !folder.exists() {
-        // The folder comes before the program: it was never started [LEASE-5].
-        let given_back = context.not_delivered().await;
-        return given_back.is_ok().then_some(Outcome::Cancelled);
-    }
-    take_up(tool, &folder, context).await
+    take_up(tool, &folder, attempt, context).await
 }
 
 /// Takes up an attempt of a tool that this server does not have; `None` when nothing is left of it,
@@ -84,10 +108,16 @@ pub(crate) async fn adopt_stranger(
     let name = &attempt.row.task.tool;
     tracing::warn!(task = %context.id(), tool = %name, "the tool of a running program is gone");
     let spec = ToolSpec::new(name.as_str(), "", Json::empty_object());
-    take_up(&CommandTool::new(spec, Vec::new(), root), &folder, context).await
+    take_up(&CommandTool::new(spec, Vec::new(), root), &folder, attempt, context).await
 }
 
-async fn take_up(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> Option<Outcome> {
+async fn take_up(
+    tool: &CommandTool,
+    folder: &Folder,
+    attempt: &Attempt,
+    context: &TaskContext,
+) -> Option<Outcome> {
+    let mut seen = Seen { is_announced: attempt.row.started_at.is_some(), is_gone: true };
     let place = folder.place();
     let attached = blocking(move || place.attach()).await.and_then(|attached| match attached {
         Attached::Live(stream) => Talk::of(stream).map(Some),
@@ -95,16 +125,35 @@ async fn take_up(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> 
     });
     match attached {
         Ok(Some(talk)) => {
-            listen(talk, tool, context).await;
+            seen.is_announced = listen(talk, tool, context, seen.is_announced).await;
             let place = folder.place();
             if let Err(error) = blocking(move || place.gone()).await {
                 tracing::warn!(task = %context.id(), %error, "the end of a supervisor is not seen");
+                seen.is_gone = false;
             }
         }
         Ok(None) => {}
-        Err(error) => tracing::warn!(task = %context.id(), %error, "an attempt cannot be adopted"),
+        Err(error) => {
+            tracing::warn!(task = %context.id(), %error, "an attempt cannot be adopted");
+            seen.is_gone = false;
+        }
     }
-    conclude(tool, folder, context).await
+    match conclude(tool, folder, context, seen).await {
+        Left::End(outcome) => Some(outcome),
+        Left::NeverBegan => Some(give_back(&tool.spec, context).await),
+        Left::Nothing => None,
+    }
+}
+
+/// Puts a task back in line whose program never ran; the attempt is not spent [STATE-5].
+async fn give_back(spec: &ToolSpec, context: &TaskContext) -> Outcome {
+    match context.not_delivered().await {
+        Ok(()) => Outcome::Cancelled,
+        Err(error) => {
+            tracing::warn!(task = %context.id(), %error, "a task cannot be put back in line");
+            Outcome::Failed(lost_early(spec))
+        }
+    }
 }
 
 fn work(
@@ -129,8 +178,8 @@ fn work(
     })
 }
 
-/// Starts a supervisor and tells it what to run.
-async fn start(supervisor: &Supervisor, folder: &Folder, work: &Told) -> io::Result<(Talk, Child)> {
+/// Starts a supervisor, which does not know yet what to run.
+async fn start(supervisor: &Supervisor, folder: &Folder) -> io::Result<(Talk, Child)> {
     let place = folder.place();
     let seat = blocking(move || place.seat()).await?;
     let child = spawn_apart(
@@ -140,13 +189,42 @@ async fn start(supervisor: &Supervisor, folder: &Folder, work: &Told) -> io::Res
         seat.listener.into(),
         seat.lock,
     )?;
-    let mut talk = Talk::of(seat.stream)?;
-    talk.tell(work).await?;
-    Ok((talk, child))
+    Ok((Talk::of(seat.stream)?, child))
 }
 
-/// Passes on what the supervisor says, and what it is to do, until it is gone.
-async fn listen(mut talk: Talk, tool: &CommandTool, context: &TaskContext) {
+/// Passes on what the supervisor says, and what it is to do, until it is gone; tells whether it is on
+/// record that the program runs.
+async fn listen(
+    talk: Talk,
+    tool: &CommandTool,
+    context: &TaskContext,
+    mut is_announced: bool,
+) -> bool {
+    let begun = Notify::new();
+    // A store that is slow holds up nothing else that is said.
+    let announce = async {
+        begun.notified().await;
+        if !is_announced {
+            announce(context).await;
+            is_announced = true;
+        }
+        std::future::pending::<Infallible>().await
+    };
+    tokio::select! {
+        () = converse(talk, tool, context, &begun) => {}
+        never = announce => match never {},
+    }
+    is_announced
+}
+
+/// Puts it on record that the program runs.
+async fn announce(context: &TaskContext) {
+    if let Err(error) = context.started().await {
+        tracing::debug!(task = %context.id(), %error, "a start came too late");
+    }
+}
+
+async fn converse(mut talk: Talk, tool: &CommandTool, context: &TaskContext, begun: &Notify) {
     let mut is_told = false;
     loop {
         let said = tokio::select! {
@@ -162,6 +240,7 @@ async fn listen(mut talk: Talk, tool: &CommandTool, context: &TaskContext) {
             }
         };
         match said {
+            Some(Said::Begun) => begun.notify_one(),
             Some(Said::Progress(progress)) => context.progress(progress),
             Some(Said::Partial(partial)) => context.partial(partial),
             Some(Said::LogGrew) => context.logs_grew(),
@@ -187,14 +266,32 @@ fn may_be_adopted(context: &TaskContext) -> bool {
     context.durability() != Durability::None
 }
 
-/// Reads how the attempt ended; `None` when its supervisor was lost, and then nothing of its program
-/// is left when this returns.
-async fn conclude(tool: &CommandTool, folder: &Folder, context: &TaskContext) -> Option<Outcome> {
+/// What is known of an attempt before its files are read.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// It is on record that its program runs.
+    is_announced: bool,
+    /// Its supervisor is gone for sure, so that nothing in its folder changes any more.
+    is_gone: bool,
+}
+
+/// Reads what an attempt came to. Where its supervisor was lost, nothing of its program is left when
+/// this returns.
+async fn conclude(tool: &CommandTool, folder: &Folder, context: &TaskContext, seen: Seen) -> Left {
     let place = folder.place();
     let record = blocking(move || place.read_end()).await;
     match record {
         Ok(Some(record)) if record.fence == context.fence().raw() => {
-            return Some(ending(tool, folder, record, context).await);
+            if !seen.is_announced && matches!(record.end, End::Ended(_)) {
+                announce(context).await;
+            }
+            return Left::End(ending(tool, folder, record, context).await);
+        }
+        Ok(None) if seen.is_gone && !seen.is_announced => {
+            let place = folder.place();
+            if matches!(blocking(move || Ok(place.has_begun())).await, Ok(false)) {
+                return Left::NeverBegan;
+            }
         }
         Ok(_) => {}
         Err(error) => {
@@ -205,7 +302,7 @@ async fn conclude(tool: &CommandTool, folder: &Folder, context: &TaskContext) ->
     let words = blocking(move || Ok(place.last_words())).await.unwrap_or_default();
     tracing::warn!(task = %context.id(), words, "the supervisor of an attempt was lost");
     end_marked(environment::mark(context.id())).await;
-    None
+    Left::Nothing
 }
 
 async fn ending(
@@ -249,6 +346,13 @@ fn no_supervisor(tool: &CommandTool, error: &io::Error) -> Error {
     Error::new(Kind::WorkerLost, format!("tool `{name}` got no supervisor: {error}"))
         .with_guarantee(Guarantee::NotExecuted)
         .with_hint("look at the limits and the disk of the machine, then run it again")
+}
+
+fn lost_early(spec: &ToolSpec) -> Error {
+    let message = format!("the supervisor of tool `{}` was lost before the tool began", spec.name);
+    Error::new(Kind::WorkerLost, message)
+        .with_guarantee(Guarantee::NotExecuted)
+        .with_hint("run it again")
 }
 
 fn lost(spec: &ToolSpec) -> Error {

@@ -48,7 +48,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Tells whether the folder was made.
+    /// Tells whether the folder is there.
     #[cfg(unix)]
     pub(super) fn exists(&self) -> bool {
         self.attempt.exists()

@@ -37,6 +37,8 @@ impl Listener for Ear {
         Timestamp::from_millis(1)
     }
 
+    fn begun(&self) {}
+
     fn progress(&self, progress: Progress) {
         *self.progress.lock().expect("a lock") = progress;
     }

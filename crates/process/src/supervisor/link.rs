@@ -22,6 +22,8 @@ const GO: Duration = Duration::from_secs(2);
 struct News {
     progress: Option<Progress>,
     partial: Option<Json>,
+    is_begun: bool,
+    has_begun: bool,
     has_progress: bool,
     has_partial: bool,
     has_lines: bool,
@@ -79,6 +81,12 @@ impl Link {
             // The sender is this value: it cannot be gone.
             Ok(None) | Err(_) => std::future::pending().await,
         }
+    }
+
+    pub(super) fn begun(&self) {
+        let mut news = self.news();
+        (news.is_begun, news.has_begun) = (true, true);
+        self.has_news.notify_one();
     }
 
     pub(super) fn progress(&self, progress: Progress) {
@@ -158,6 +166,7 @@ impl Link {
     /// Lets a server that came later hear everything.
     fn repeat(&self) {
         let mut news = self.news();
+        news.has_begun = news.is_begun;
         news.has_progress = news.progress.is_some();
         news.has_partial = news.partial.is_some();
         news.has_lines = true;
@@ -167,6 +176,9 @@ impl Link {
     fn take(&self) -> Vec<Said> {
         let mut news = self.news();
         let mut all = Vec::new();
+        if std::mem::take(&mut news.has_begun) {
+            all.push(Said::Begun);
+        }
         if std::mem::take(&mut news.has_lines) {
             all.push(Said::LogGrew);
         }

@@ -3,6 +3,7 @@
 //! ```text
 //! lock        locked for as long as the supervisor lives; its last words, should it panic
 //! socket      where it listens
+//! begun       there before the program is started, and never without
 //! end.json    how the program ended
 //! ```
 
@@ -91,6 +92,46 @@ impl Place {
     /// Waits until the supervisor is gone.
     pub(crate) fn gone(&self) -> io::Result<()> {
         open(&self.0.join("lock"))?.lock()
+    }
+
+    /// Notes that the program is about to be started; for good when it is synced, so that also after a
+    /// loss of power nobody starts it again.
+    ///
+    /// # Errors
+    /// When it is noted already, or cannot be: do not start it.
+    pub(crate) fn begin(&self, is_synced: bool) -> io::Result<()> {
+        let path = self.0.join("begun");
+        OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
+        if !is_synced {
+            return Ok(());
+        }
+        let synced = self.sync_names();
+        if synced.is_err() {
+            // Nothing is started: then nothing should say so.
+            let _ = std::fs::remove_file(path);
+        }
+        synced
+    }
+
+    /// Makes every name on the way to this folder last that a task or the first of them made.
+    fn sync_names(&self) -> io::Result<()> {
+        // The folder of the attempt, of the task, and of all tasks.
+        for folder in self.0.ancestors().take(3) {
+            File::open(folder)?.sync_all()?;
+        }
+        if let Some(Ok(above)) = self.0.ancestors().nth(3).map(File::open) {
+            // It may be another's, who does not let it be read.
+            above.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// Tells whether the program may have been started. What cannot be seen counts as a yes.
+    pub(crate) fn has_begun(&self) -> bool {
+        match std::fs::symlink_metadata(self.0.join("begun")) {
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+            Ok(_) => true,
+        }
     }
 
     /// Reads how the program ended; `None` when nobody wrote it down.
@@ -188,6 +229,28 @@ mod tests {
         let end = End::refused(&io::ErrorKind::NotFound.into());
         let (reason, progress, partial, artifacts) = (None, None, None, Vec::new());
         Record { fence: 7, end, reason, progress, partial, artifacts }
+    }
+
+    // [LEASE-3]
+    #[test]
+    fn a_start_is_noted_once() {
+        for is_synced in [false, true] {
+            let (_folder, place) = place();
+            assert!(!place.has_begun());
+            place.begin(is_synced).expect("noted");
+            assert!(place.has_begun());
+            let again = place.begin(is_synced).expect_err("nobody may start it twice");
+            assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+            assert!(place.has_begun());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_may_have_begun() {
+        let (folder, _) = place();
+        std::fs::write(folder.path().join("file"), "").expect("a file");
+        assert!(Place::new(folder.path().join("file")).has_begun());
+        assert!(!Place::new(folder.path().join("nothing")).has_begun());
     }
 
     // [LEASE-3]

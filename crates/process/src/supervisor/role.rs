@@ -65,7 +65,7 @@ async fn hold(listener: &UnixListener) -> io::Result<()> {
     let link = Link::new(work.ends_with_server.then_some(work.halt(Reason::ServerGone)));
     let spool = Spool::open(id, &work, &link).await;
     let whole = async {
-        let record = attempt(&work, &link, &spool).await;
+        let record = attempt(&work, &place, &link, &spool).await;
         // Before the server hears of the end, which is that nobody talks to it any more.
         place.write_end(&record, work.is_synced)
     };
@@ -111,10 +111,13 @@ async fn told_to_end() {
 }
 
 /// Runs the program and takes what it left into keeping.
-async fn attempt(work: &Work, link: &Link, spool: &Spool<'_>) -> Record {
+async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> Record {
     let order = work.order.clone();
     let inputs = work.inputs.as_bytes();
-    let ended = supervise(order, inputs, spool, link.halted()).await;
+    let ended = match place.begin(work.is_synced) {
+        Ok(()) => supervise(order, inputs, spool, link.halted()).await,
+        Err(error) => Err(error),
+    };
     let reason = link.halt().map(|halt| halt.reason);
     let collected = match &ended {
         Ok(ended) => collect(work, ended, reason).await,
@@ -178,6 +181,10 @@ impl<'a> Spool<'a> {
 impl Listener for Spool<'_> {
     fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    fn begun(&self) {
+        self.link.begun();
     }
 
     fn progress(&self, progress: Progress) {

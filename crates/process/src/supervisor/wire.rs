@@ -33,6 +33,8 @@ pub(crate) enum Told {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {
+    /// The program runs.
+    Begun,
     /// How far the program is.
     Progress(Progress),
     /// What it has so far.
@@ -170,6 +172,7 @@ mod tests {
         let lines = [
             serde_json::to_string(&Told::Stop(halt)),
             serde_json::to_string(&Told::Go),
+            serde_json::to_string(&Said::Begun),
             serde_json::to_string(&Said::Progress(progress)),
             serde_json::to_string(&partial),
             serde_json::to_string(&Said::LogGrew),
@@ -179,13 +182,14 @@ mod tests {
         expect_test::expect![[r#"
             {"stop":{"reason":"cancelled","grace":{"secs":1,"nanos":500000000}}}
             "go"
+            "begun"
             {"progress":{"percent":50.0}}
             {"partial":{"z":1.0,"a":1e2}}
             "log_grew"
             "stopping""#]]
         .assert_eq(&lines.join("\n"));
         assert!(
-            matches!(serde_json::from_str(&lines[3]), Ok(Said::Partial(json)) if json.get() == r#"{"z":1.0,"a":1e2}"#)
+            matches!(serde_json::from_str(&lines[4]), Ok(Said::Partial(json)) if json.get() == r#"{"z":1.0,"a":1e2}"#)
         );
     }
 

@@ -1,90 +1,18 @@
 //! Programs that outlive their servers.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use raincheck_core::cancel::OnExit;
-use raincheck_core::error::{Guarantee, Kind};
+use raincheck_core::error::Kind;
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_process::{CommandTool, Commands};
-use raincheck_runtime::{Options, start};
-use rustix::process::{Pid, Signal, kill_process};
+use raincheck_runtime::Options;
 
-use crate::harness::{self, End, House, python, runs, shell};
-use crate::outliving::Outliving;
-
-/// One folder and one store, and the servers that come and go.
-struct Town {
-    _folder: tempfile::TempDir,
-    folder: PathBuf,
-    store: Arc<Outliving>,
-    tools: fn(&Path) -> Vec<CommandTool>,
-}
-
-impl Town {
-    fn new(tools: fn(&Path) -> Vec<CommandTool>) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        // No socket may have a path as long as this one.
-        let deep = folder.path().join("d".repeat(120));
-        std::fs::create_dir(&deep).expect("a folder");
-        Self { folder: deep, _folder: folder, store: Arc::default(), tools }
-    }
-
-    fn options(&self) -> Options {
-        let store = Arc::clone(&self.store);
-        harness::options(&self.folder, (self.tools)(&self.folder)).with_store(store)
-    }
-
-    /// Runs a server that is cut off when the scenario is over.
-    fn crash<T>(&self, scenario: impl AsyncFnOnce(House) -> T) -> T {
-        let runtime = runtime();
-        let told = runtime.block_on(async {
-            let (handle, service) = start(self.options());
-            tokio::task::LocalSet::new()
-                .run_until(async {
-                    tokio::task::spawn_local(service.run(Default::default()));
-                    scenario(House::of(handle, &self.folder)).await
-                })
-                .await
-        });
-        runtime.shutdown_background();
-        told
-    }
-
-    /// Runs a server that ends politely after the scenario.
-    fn serve<T>(&self, scenario: impl AsyncFnOnce(House) -> T) -> T {
-        let runtime = runtime();
-        let told = runtime.block_on(harness::run(self.options(), &self.folder, scenario));
-        runtime.shutdown_background();
-        told
-    }
-
-    fn end(&self, id: TaskId) -> End {
-        self.serve(async |house| house.end(id).await)
-    }
-
-    fn attempt(&self, id: TaskId) -> PathBuf {
-        self.folder.join("tasks").join(id.to_string()).join("a1")
-    }
-
-    fn touch(&self, name: &str) {
-        std::fs::write(self.folder.join(name), "").expect("a file");
-    }
-
-    /// Waits, without any server, until the end of an attempt is written down.
-    fn wait_for_end(&self, id: TaskId) {
-        let end = self.attempt(id).join("end.json");
-        while !end.exists() {
-            std::thread::yield_now();
-        }
-    }
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
+use crate::harness::{self, House, python, runs, shell};
+use crate::town::{Town, is_lost, kill, runtime};
 
 /// Says who it is, counts its runs, speaks again when it is let, and ends with a result.
 const TWO_LIVES: &str = r#"
@@ -112,11 +40,6 @@ async fn begin(house: &House) -> (TaskId, String, String) {
     house.until(id, |view| view.progress.is_some()).await;
     let lines = house.lines(id, 2).await;
     (id, lines[0].message.to_string(), lines[1].message.to_string())
-}
-
-fn kill(pid: &str) {
-    let pid = Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
-    kill_process(pid, Signal::KILL).expect("killed");
 }
 
 // [DUR-3, LOG-1, QUEUE-6]
@@ -260,12 +183,6 @@ async fn daemon(house: &House) -> (TaskId, Vec<String>) {
     (id, lines.iter().map(|line| line.message.to_string()).collect())
 }
 
-fn is_lost(end: &End) {
-    let error = end.error();
-    let told = (end.state, error.kind, error.guarantee());
-    assert_eq!(told, (State::Failed, Kind::WorkerLost, Some(Guarantee::Unknown)));
-}
-
 // [LEASE-3, LEASE-4]
 #[cfg(target_os = "linux")]
 #[test]
@@ -307,15 +224,6 @@ async fn parent_of_the_program(house: &House, id: TaskId) -> String {
     };
     pids.retain(is_supervisor);
     pids.pop().expect("a supervisor")
-}
-
-// [LEASE-5]
-#[test]
-fn an_attempt_that_never_reached_a_supervisor_runs_as_the_same_attempt() {
-    let town = Town::new(|folder| vec![shell(folder, "once", "echo $RAINCHECK_ATTEMPT")]);
-    let id = runtime().block_on(harness::leased(&*town.store, "once"));
-    let (end, lines) = town.serve(async |house| (house.end(id).await, house.log(id).await));
-    assert_eq!((end.state, &*lines[0].message), (State::Succeeded, "1"));
 }
 
 // [CANCEL-8]

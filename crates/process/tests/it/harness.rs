@@ -43,8 +43,13 @@ pub(crate) async fn with<F: Future<Output = ()>>(
 
 /// Makes an engine whose programs have supervisors, which are this test program again.
 pub(crate) fn options(folder: &Path, tools: Vec<CommandTool>) -> Options {
+    options_for(folder, tools, &ROLE)
+}
+
+/// Makes an engine whose programs have supervisors, which are this test program in a role.
+pub(crate) fn options_for(folder: &Path, tools: Vec<CommandTool>, role: &[&str]) -> Options {
     let tasks = folder.join("tasks");
-    let supervisor = Supervisor::of_this_program(ROLE).expect("this program");
+    let supervisor = Supervisor::of_this_program(role).expect("this program");
     let commands = Commands::new(&tasks, tools).expect("a root").supervised_by(supervisor);
     Options::in_memory().with_tools(Arc::new(commands)).with_logs(Arc::new(FileLogs::new(tasks)))
 }
@@ -111,7 +116,7 @@ pub(crate) fn runs(pid: &str) -> bool {
 
 /// The arguments that make this test program a supervisor: they select one test, and the last one
 /// is no test's name but tells it that it is meant.
-const ROLE: [&str; 4] =
+pub(crate) const ROLE: [&str; 4] =
     ["--exact", "--nocapture", "harness::this_program_is_a_supervisor_where_it_is_told_to", MARK];
 
 const MARK: &str = "as-a-supervisor";
@@ -217,6 +222,12 @@ impl House {
             }
         };
         tokio::time::timeout(PATIENCE, wait).await.expect("in time")
+    }
+
+    /// Reads the states that a task went through.
+    pub(crate) async fn history(&self, id: TaskId) -> Vec<State> {
+        let events = self.handle.events(&Scope::local(), id).await.expect("found");
+        events.iter().map(|event| event.to).collect()
     }
 
     /// Returns the folder of a task.

@@ -6,6 +6,8 @@ mod adoption;
 #[cfg(test)]
 mod artifacts;
 #[cfg(test)]
+mod begin;
+#[cfg(test)]
 mod ends;
 #[cfg(test)]
 mod harness;
@@ -15,3 +17,5 @@ mod logs;
 mod outliving;
 #[cfg(test)]
 mod results;
+#[cfg(test)]
+mod town;

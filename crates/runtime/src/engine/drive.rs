@@ -203,6 +203,25 @@ impl Shared {
         live.reason.get().is_none()
     }
 
+    /// Waits until the lease of an attempt is committed; tells whether it is still the task's.
+    pub(crate) async fn lease_kept(&self, live: &Live) -> bool {
+        loop {
+            let is_committed = self.store.barrier().committed().await.is_ok();
+            // A commit that failed may have been another's: the store shows only what is kept then.
+            let beat = || self.store.heartbeat(self.clock.now(), vec![live.beat()]);
+            match self.until_kept(live, beat).await.as_slice() {
+                [directive] if *directive != Directive::Lost => live.obey(*directive),
+                _ => {
+                    live.stop(Stop::Lost);
+                    return false;
+                }
+            }
+            if is_committed {
+                return true;
+            }
+        }
+    }
+
     /// Posts the end of an attempt, frees its place and takes the next task of the lane, all in one
     /// transaction. While the store fails, the outcome is kept here [DUR-5].
     async fn finish(&self, live: &Arc<Live>, outcome: Outcome, lane: LaneId) -> Option<Claimed> {
@@ -252,7 +271,7 @@ impl Shared {
 
     /// Says something about an attempt until the store keeps it: a full disk is no reason to lose
     /// an outcome or a place. The end of the engine ends it.
-    async fn until_kept<T, E, F>(&self, live: &Live, say: impl Fn() -> F) -> T
+    pub(crate) async fn until_kept<T, E, F>(&self, live: &Live, say: impl Fn() -> F) -> T
     where
         E: Display,
         F: Future<Output = Result<T, E>>,

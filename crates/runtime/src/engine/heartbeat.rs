@@ -49,7 +49,7 @@ impl Shared {
 }
 
 impl Live {
-    fn obey(&self, directive: Directive) {
+    pub(super) fn obey(&self, directive: Directive) {
         match directive {
             Directive::Cancel if self.supports_cancel => self.stop(Stop::Cancelled),
             Directive::Continue | Directive::Cancel => {}

@@ -18,6 +18,7 @@ use raincheck_runtime::{
     View,
 };
 
+use crate::gated::Gated;
 use crate::world::{Gate, LONG, World, failed, failure, options, spec, text};
 
 fn retrying(name: &str) -> ToolSpec {
@@ -150,6 +151,96 @@ async fn what_was_started_cannot_be_called_undelivered() {
     // [LEASE-5] [STATE-3]
     let view = end_of_shy(true).await;
     assert_eq!((view.row.state, view.row.attempt), (State::Failed, 1));
+}
+
+/// An executor that says itself when its attempt runs.
+#[derive(Clone)]
+struct Announcing(Gate);
+
+#[async_trait]
+impl Executor for Announcing {
+    async fn execute(&self, _: Attempt, context: TaskContext) -> Outcome {
+        self.0.note(context.id());
+        self.0.pass().await;
+        if let Err(error) = context.leased().await {
+            return Outcome::Failed(error);
+        }
+        self.0.note(context.id());
+        self.0.pass().await;
+        match context.started().await {
+            Ok(()) => text("ran"),
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    fn start_report(&self) -> StartReport {
+        StartReport::ByExecutor
+    }
+}
+
+#[async_trait]
+impl ToolSet for Announcing {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![spec("announcing")]
+    }
+
+    async fn route(&self, _: &Call) -> Result<Route, Error> {
+        Ok(Route::Task(Box::new(Placement::from_spec(&spec("announcing")))))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::new(self.clone())
+    }
+}
+
+/// A task whose executor was given it and has not said that it runs.
+async fn unannounced() -> (Gate, Arc<Gated>, World, TaskId) {
+    let (gate, store) = (Gate::new(), Gated::new());
+    let tools = Arc::new(Announcing(gate.clone()));
+    let options = options(Functions::new()).with_tools(tools).with_store(store.clone());
+    let world = World::with(options);
+    let id = world.call("announcing").await;
+    gate.begun(1).await;
+    assert_eq!(world.view(id).await.row.state, State::Scheduled);
+    (gate, store, world, id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_can_wait_for_the_commit_of_its_lease() {
+    // [DUR-6]
+    let (gate, store, world, id) = unannounced().await;
+    store.hold_commits();
+    gate.open(2);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(gate.n_begun(), 1, "it went on before its lease was committed");
+    store.commit();
+    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_whose_lease_was_lost_does_not_go_on() {
+    // [DUR-6] [LEASE-1]
+    let (gate, store, world, _) = unannounced().await;
+    store.lose();
+    gate.open(1);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(gate.n_begun(), 1);
+    drop(world);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_is_told_until_the_store_keeps_it() {
+    // [DUR-5] [STATE-4]
+    let (gate, store, world, id) = unannounced().await;
+    gate.open(1);
+    gate.begun(2).await;
+    store.break_down();
+    gate.open(1);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mended = world.handle.now();
+    store.mend();
+    let row = world.end(id).await.row;
+    assert_eq!((row.state, row.started_at >= Some(mended)), (State::Succeeded, true));
 }
 
 #[tokio::test(start_paused = true)]

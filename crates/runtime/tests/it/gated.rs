@@ -138,6 +138,9 @@ impl TaskStore for Gated {
 
     async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
         self.check()?;
+        if self.is_lost() {
+            return Ok(beats.iter().map(|_| Directive::Lost).collect());
+        }
         self.inner.heartbeat(now, beats).await
     }
 
