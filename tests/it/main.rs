@@ -28,5 +28,8 @@ mod sdk;
 #[cfg(target_os = "linux")]
 mod server;
 #[cfg(target_os = "linux")]
+mod status;
+#[cfg(target_os = "linux")]
 mod tasks;
+#[cfg(target_os = "linux")]
 mod tasks_command;

@@ -147,6 +147,7 @@ impl World {
                 Record::Moved { .. }
                 | Record::Inserted { .. }
                 | Record::Taken(_)
+                | Record::Heard(_)
                 | Record::Freed { .. }
                 | Record::Forgotten(_) => {}
             }

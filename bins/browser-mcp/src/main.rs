@@ -93,7 +93,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Status { json } => {
             let paths = Paths::resolve(BINARY, shared)?;
             let places = places(&paths);
-            let report = status::look(&THIS, &paths, now()).listening(places.running());
+            let report = status::look(&THIS, &paths, now(), |_| None).listening(places.running());
             let report = report.with("extension", extension::described(&places));
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)

@@ -83,7 +83,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             Ok(report.exit())
         }
         Common::Status { json } => {
-            let report = status::look(&THIS, &Paths::resolve(BINARY, shared)?, now());
+            let paths = Paths::resolve(BINARY, shared)?;
+            let report = status::look(&THIS, &paths, now(), tasks::busy_workers);
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }

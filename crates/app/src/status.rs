@@ -6,6 +6,7 @@ use std::path::Path;
 
 use raincheck_core::text::escape;
 use raincheck_core::time::Timestamp;
+use raincheck_core::worker::{self, Worker};
 use raincheck_loopback::endpoint::{self, Endpoint};
 use serde_json::{Map, Value, json};
 
@@ -30,6 +31,8 @@ struct Server {
     files: Files,
     /// Where it serves artifacts and takes calls.
     listener: Option<Endpoint>,
+    /// The places of its lanes; `None` where nobody but the server itself sees them.
+    workers: Option<Vec<Worker>>,
 }
 
 /// How much a server keeps on disk.
@@ -40,14 +43,22 @@ struct Files {
 }
 
 /// Looks at the folders of a binary.
+///
+/// `busy` reads the workers that have a task from the file of a store, if it can be read.
 #[must_use]
-pub fn look(binary: &Binary, paths: &Paths, now: Timestamp) -> Report {
+pub fn look(
+    binary: &Binary,
+    paths: &Paths,
+    now: Timestamp,
+    busy: impl Fn(&Path) -> Option<Vec<Worker>>,
+) -> Report {
     let listeners = endpoint::all(&paths.endpoints());
     let seen = instance::look(&paths.home).into_iter();
     let servers = seen
         .map(|seen| Server {
             files: Files::of(&seen),
             listener: listener_of(&seen, &listeners).cloned(),
+            workers: workers_of(&seen, &busy),
             seen,
         })
         .collect();
@@ -120,6 +131,7 @@ impl Report {
                     "store": server.seen.card.as_ref().map(store),
                     "server": server.seen.card,
                     "url": server.listener.as_ref().map(|listener| &listener.url),
+                    "workers": server.workers,
                 })
             })
             .collect();
@@ -158,6 +170,17 @@ impl Server {
                 lane.name, lane.concurrency, lane.queue_limit
             );
         }
+        let busy = self.workers.iter().flatten();
+        for worker in busy.filter(|worker| worker.current_task.is_some()) {
+            let heard = worker.last_heartbeat.map_or(0, |at| now.since(at).as_secs());
+            let task = worker.current_task.map(|task| task.to_string()).unwrap_or_default();
+            let id = escape(worker.id.as_str());
+            let _ = writeln!(out, "  worker  {id:<24} has {task}, heard of {heard} s ago");
+        }
+        if let Some(workers) = &self.workers {
+            let n_idle = workers.iter().filter(|worker| worker.current_task.is_none()).count();
+            let _ = writeln!(out, "  idle    {n_idle} workers");
+        }
         let listener = self.listener.as_ref().map_or("none yet", |listener| &listener.url);
         let _ = writeln!(out, "  listens {listener}");
         if self.files.n > 0 {
@@ -171,6 +194,21 @@ impl Server {
 fn listener_of<'a>(seen: &Seen, listeners: &'a [Endpoint]) -> Option<&'a Endpoint> {
     let card = seen.card.as_ref().filter(|_| seen.is_running)?;
     listeners.iter().find(|listener| listener.pid == card.pid && listener.is_running())
+}
+
+/// Lists the workers of a server that runs, lane by lane.
+fn workers_of(seen: &Seen, busy: &impl Fn(&Path) -> Option<Vec<Worker>>) -> Option<Vec<Worker>> {
+    let card = seen.card.as_ref().filter(|_| seen.is_running)?;
+    let mut busy = busy(card.store.as_deref()?)?;
+    let mut all = Vec::new();
+    for lane in &card.lanes {
+        let id = lane.name.as_str().into();
+        all.extend(worker::of_lane(&id, lane.concurrency, &busy));
+        busy.retain(|worker| worker.lane != id);
+    }
+    // Lanes of the engine itself, and of an earlier configuration.
+    all.extend(busy);
+    Some(all)
 }
 
 /// Names where a server keeps its tasks.
@@ -212,6 +250,8 @@ impl Files {
 mod tests {
     use std::time::Duration;
 
+    use raincheck_core::ids::TaskId;
+    use raincheck_core::worker::Activity;
     use raincheck_loopback::endpoint::{Kind, Place};
     use raincheck_loopback::{Options, bind};
 
@@ -248,7 +288,19 @@ mod tests {
         let tasks = paths.home.join("tasks/tsk_x");
         fs::create_dir_all(&tasks).expect("created");
         fs::write(tasks.join("log"), [0; 3000]).expect("written");
-        let report = look(&BINARY, &paths, started_at + Duration::from_secs(3725));
+        let (now, store) = (started_at + Duration::from_secs(3725), card.store);
+        let busy = |path: &Path| {
+            assert_eq!(Some(path), store.as_deref());
+            let at = |lane: &str, place| Worker {
+                id: worker::name(&lane.into(), place),
+                lane: lane.into(),
+                state: Activity::Busy,
+                last_heartbeat: Some(now),
+                current_task: Some(TaskId::from_parts(7, [0; 10])),
+            };
+            Some(vec![at("one", 1), at("old", 0)])
+        };
+        let report = look(&BINARY, &paths, now, busy);
         let text = report.text(Palette::plain());
         let lines = ["1 running", "pid 7", "up 1:02:05", "render, bake", "2 workers, queue of 9"];
         for part in lines.into_iter().chain(["raincheck/store.db", "1 (3 KiB of logs"]) {
@@ -256,6 +308,26 @@ mod tests {
         }
         let json = report.json();
         assert_eq!(json["servers"][0]["server"]["pid"], 7);
+        // [QUEUE-7]
+        let task = TaskId::from_parts(7, [0; 10]).to_string();
+        let worker = |id: &str, lane: &str, state: &str| {
+            let is_busy = state == "busy";
+            json!({
+                "id": id,
+                "lane": lane,
+                "state": state,
+                "last_heartbeat": is_busy.then_some(now),
+                "current_task": is_busy.then_some(&task),
+            })
+        };
+        let workers = json!([
+            worker("wrk_one_01", "one", "idle"),
+            worker("wrk_one_02", "one", "busy"),
+            worker("wrk_old_01", "old", "busy"),
+        ]);
+        assert_eq!(json["servers"][0]["workers"], workers);
+        assert!(text.contains(&format!("wrk_one_02               has {task}, heard of 0 s ago")));
+        assert!(text.contains("idle    1 workers"), "{text}");
         assert_eq!(json["servers"][0]["store"], format!("{}/store.db", paths.home.display()));
         drop(instance);
     }
@@ -275,7 +347,7 @@ mod tests {
             lanes: Vec::new(),
         };
         let _instance = Instance::open(&unused(&paths.home), &card).expect("a folder");
-        let shown = || look(&BINARY, &paths, Timestamp::default());
+        let shown = || look(&BINARY, &paths, Timestamp::default(), |_| None);
         assert!(shown().text(Palette::plain()).contains("listens none yet"));
 
         let mut options = Options::new("test").expect("random bytes");
@@ -294,7 +366,7 @@ mod tests {
     #[test]
     fn without_a_server_the_next_command_is_named() {
         let dir = tempfile::tempdir().expect("a folder");
-        let report = look(&BINARY, &paths(dir.path()), Timestamp::default());
+        let report = look(&BINARY, &paths(dir.path()), Timestamp::default(), |_| None);
         let report = report.with("extension", vec!["/ext: as it should be".to_owned()]);
         let text = report.text(Palette::plain());
         assert!(text.contains("0 running") && text.contains("raincheck serve"), "{text}");

@@ -122,6 +122,8 @@ pub enum Record {
     },
     /// A slot was taken.
     Taken(Slot),
+    /// The holder of a slot was heard of.
+    Heard(Slot),
     /// A slot is free.
     Freed {
         /// The task that held it.

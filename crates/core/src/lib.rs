@@ -35,6 +35,8 @@ pub mod lane;
 
 pub mod slot;
 
+pub mod worker;
+
 pub mod tool;
 
 pub mod task;

@@ -17,4 +17,6 @@ pub struct Slot {
     pub worker: WorkerId,
     /// When the holder must have been heard again.
     pub lease: Timestamp,
+    /// When the holder was last heard of, to the second.
+    pub heard: Timestamp,
 }

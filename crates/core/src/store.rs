@@ -21,6 +21,7 @@ use crate::scope::Scope;
 use crate::slot::Slot;
 use crate::task::{Artifact, Metrics, Payload, Row, Task, TaskEvent, WaitReason};
 use crate::time::Timestamp;
+use crate::worker::{self, Worker};
 
 pub use memory::{MemoryLimits, MemoryStore};
 
@@ -350,6 +351,15 @@ pub struct LaneView {
     pub slots: Vec<Slot>,
     /// Set while the lane is held.
     pub held: Option<WaitReason>,
+}
+
+impl LaneView {
+    /// Lists its workers, those without a task included.
+    #[must_use]
+    pub fn workers(&self) -> Vec<Worker> {
+        let busy: Vec<_> = self.slots.iter().map(Worker::from).collect();
+        worker::of_lane(&self.lane, self.config.concurrency, &busy)
+    }
 }
 
 /// Told of every committed row.

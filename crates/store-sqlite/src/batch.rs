@@ -93,7 +93,7 @@ impl Batch {
                 self.keep_late(row.seq, store(&outcome, given));
                 self.stand(row, false);
             }
-            Record::Taken(slot) => {
+            Record::Taken(slot) | Record::Heard(slot) => {
                 self.slots.insert(slot.task, Some(slot));
             }
             Record::Freed { task, .. } => {

@@ -235,7 +235,7 @@ pub(crate) fn read_back(
 fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
     let known: BTreeSet<_> = rows.iter().map(Row::id).collect();
     let mut statement = connection
-        .prepare("SELECT task, lane, fence, worker, lease FROM slots ORDER BY lane, task")?;
+        .prepare("SELECT task, lane, fence, worker, lease, heard FROM slots ORDER BY lane, task")?;
     let mut found = statement.query([])?;
     let mut slots = Vec::new();
     while let Some(row) = found.next()? {
@@ -245,6 +245,7 @@ fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
             fence: Fence::from_raw(row.get::<_, i64>(2)?.cast_unsigned()),
             worker: row.get::<_, String>(3)?.into(),
             lease: Timestamp::from_millis(row.get(4)?),
+            heard: Timestamp::from_millis(row.get(5)?),
         };
         if known.contains(&slot.task) {
             slots.push(slot);

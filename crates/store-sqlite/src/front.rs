@@ -356,7 +356,9 @@ impl Front {
                 let has_ended = outcome.is_some() || retried.is_some();
                 has_ended.then(|| self.metrics.remove(&row.id())).flatten()
             }
-            Record::Taken(_) | Record::Freed { .. } | Record::Forgotten(_) => None,
+            Record::Taken(_) | Record::Heard(_) | Record::Freed { .. } | Record::Forgotten(_) => {
+                None
+            }
         };
         self.batch.keep(record, metrics, given);
     }

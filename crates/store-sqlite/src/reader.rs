@@ -12,6 +12,8 @@ use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Cursor, Error, Filter, Found, Page};
 use raincheck_core::task::Row;
+use raincheck_core::time::Timestamp;
+use raincheck_core::worker::{Activity, Worker};
 
 use crate::database;
 use crate::fault::Fault;
@@ -21,6 +23,8 @@ use crate::payload;
 use crate::rows;
 use crate::schema;
 
+const WORKERS: &str =
+    "SELECT id, lane, last_heartbeat, current_task FROM workers ORDER BY lane, id";
 const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND lane = ?1 \
     AND (priority > ?2 OR (priority = ?2 AND seq < ?3))";
 
@@ -73,8 +77,7 @@ impl Reader {
     fn try_find(&self, scope: &Scope, id: TaskId) -> Result<Found, Fault> {
         // One view of the file for the row and what belongs to it.
         let view = self.connection.unchecked_transaction()?;
-        let sql = format!("SELECT {} FROM tasks WHERE id = ? AND scope = ?", self.columns);
-        let mut statement = view.prepare_cached(&sql)?;
+        let mut statement = view.prepare_cached(&find_sql(&self.columns))?;
         let key = params![id.bits().to_be_bytes(), scope.as_str()];
         let row = statement.query_row(key, |row| Ok(rows::read(row))).optional()?;
         let Some(row) = row.transpose()? else { return Ok(Found::Absent) };
@@ -143,6 +146,30 @@ impl Reader {
         Ok(Some(n.map_err(Fault::from)?))
     }
 
+    /// Lists the workers that have a task, of all scopes [QUEUE-7].
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    pub fn workers(&self) -> Result<Vec<Worker>, Error> {
+        Ok(self.try_workers()?)
+    }
+
+    fn try_workers(&self) -> Result<Vec<Worker>, Fault> {
+        let mut statement = self.connection.prepare_cached(WORKERS)?;
+        let mut found = statement.query([])?;
+        let mut workers = Vec::new();
+        while let Some(row) = found.next()? {
+            workers.push(Worker {
+                id: row.get::<_, String>(0)?.into(),
+                lane: row.get::<_, String>(1)?.into(),
+                state: Activity::Busy,
+                last_heartbeat: Some(Timestamp::from_millis(row.get(2)?)),
+                current_task: Some(rows::task_id(row.get(3)?)?),
+            });
+        }
+        Ok(workers)
+    }
+
     /// Returns the last progress of a task that is committed; the server may know a later one.
     ///
     /// # Errors
@@ -150,6 +177,11 @@ impl Reader {
     pub fn progress(&self, row: &Row) -> Result<Option<Progress>, Error> {
         Ok(payload::progress_of(&self.connection, row.seq)?)
     }
+}
+
+/// Looks for a task by its identity.
+pub(crate) fn find_sql(columns: &str) -> String {
+    format!("SELECT {columns} FROM tasks WHERE id = ? AND scope = ?")
 }
 
 impl fmt::Debug for Reader {

@@ -34,8 +34,8 @@ const OLD_ATTEMPTS: &str = "DELETE FROM attempts WHERE seq = ? AND attempt <= ?"
 const ARTIFACT: &str = "INSERT INTO artifacts (seq, n, id, name, kind, size, sha256, path) \
     VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM artifacts WHERE seq = ?1), \
     ?2, ?3, ?4, ?5, ?6, ?7)";
-const TAKE: &str = "INSERT OR REPLACE INTO slots (task, lane, fence, worker, lease) \
-    VALUES (?, ?, ?, ?, ?)";
+const TAKE: &str = "INSERT OR REPLACE INTO slots (task, lane, fence, worker, lease, heard) \
+    VALUES (?, ?, ?, ?, ?, ?)";
 const FREE: &str = "DELETE FROM slots WHERE task = ?";
 const FILES: [&str; 2] = [
     "SELECT file, NULL FROM inputs WHERE seq = ?",
@@ -177,6 +177,7 @@ fn take(writing: &Transaction<'_>, task: [u8; 16], slot: &Slot) -> Result<(), Fa
         slot.fence.raw().cast_signed(),
         slot.worker.as_str(),
         slot.lease.as_millis(),
+        slot.heard.as_millis(),
     ])?;
     Ok(())
 }

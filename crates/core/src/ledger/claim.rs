@@ -1,5 +1,7 @@
 //! Leasing work, renewing leases, freeing slots.
 
+use std::time::Duration;
+
 use crate::deadline::Kind;
 use crate::decide::{self, Change};
 use crate::ids::{Fence, LaneId, TaskId};
@@ -9,6 +11,9 @@ use crate::time::Timestamp;
 
 use super::rows::Place;
 use super::{Ledger, Record};
+
+/// A place whose holder is heard of more often is not written more often.
+const HEARD_EVERY: Duration = Duration::from_secs(1);
 
 impl Ledger {
     pub(super) fn claim(&mut self, now: Timestamp, claim: &Claim) -> Vec<Row> {
@@ -43,7 +48,7 @@ impl Ledger {
         let change = Change::Lease { worker: lane.next_worker(), fence };
         let decision = decide::decide(row, now, &change, None).ok()?;
         self.next_fence += 1;
-        let slot = lane.take(id, fence, until);
+        let slot = lane.take(now, id, fence, until);
         self.records.push(Record::Taken(slot));
         self.commit(now, place, decision);
         self.rows.at(place).cloned()
@@ -64,6 +69,10 @@ impl Ledger {
             && slot.fence == beat.fence
         {
             slot.lease = until;
+            if now.since(slot.heard) >= HEARD_EVERY {
+                slot.heard = now;
+                self.records.push(Record::Heard(slot.clone()));
+            }
         }
         self.arm(place);
         match (is_mine, is_cancelled) {

@@ -10,6 +10,7 @@ use crate::lifecycle::State;
 use crate::slot::Slot;
 use crate::task::{Row, WaitReason};
 use crate::time::Timestamp;
+use crate::worker;
 
 use super::rows::Place;
 
@@ -173,13 +174,19 @@ impl Lane {
     }
 
     /// Takes the lowest free place.
-    pub(super) fn take(&mut self, task: TaskId, fence: Fence, lease: Timestamp) -> Slot {
+    pub(super) fn take(
+        &mut self,
+        now: Timestamp,
+        task: TaskId,
+        fence: Fence,
+        lease: Timestamp,
+    ) -> Slot {
         let place = self.free.pop_first().unwrap_or_else(|| {
             self.n_places += 1;
             self.n_places - 1
         });
         let worker = self.worker(place);
-        let slot = Slot { lane: self.name.clone(), task, fence, worker, lease };
+        let slot = Slot { lane: self.name.clone(), task, fence, worker, lease, heard: now };
         self.slots.insert(task, (place, slot.clone()));
         slot
     }
@@ -201,11 +208,10 @@ impl Lane {
     }
 
     fn worker(&mut self, place: u32) -> WorkerId {
-        while self.workers.len() <= place as usize {
-            let name = format!("wrk_{}_{:02}", self.name, self.workers.len() + 1);
-            self.workers.push(WorkerId::from(name));
-        }
-        self.workers.get(place as usize).cloned().unwrap_or_else(|| WorkerId::from("wrk"))
+        let known = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
+        self.workers.extend((known..=place).map(|place| worker::name(&self.name, place)));
+        let known = self.workers.get(place as usize).cloned();
+        known.unwrap_or_else(|| worker::name(&self.name, place))
     }
 
     pub(super) fn free(&mut self, task: TaskId, fence: Fence) -> bool {

@@ -98,6 +98,10 @@ impl Disk {
                 }
                 self.slots.insert((slot.task, slot.fence), slot.clone());
             }
+            Record::Heard(slot) => {
+                let kept = self.slots.get_mut(&(slot.task, slot.fence));
+                *kept.ok_or("a holder was heard of that holds nothing")? = slot.clone();
+            }
             Record::Freed { task, fence } => {
                 self.slots.remove(&(*task, *fence)).ok_or("a slot was freed twice")?;
             }
@@ -152,7 +156,7 @@ impl Disk {
                 .map(|r| (r.id(), r.seq, r.state, r.attempt, r.fence, r.n_events, r.cancel.clone()))
                 .collect();
             let slots: Vec<_> =
-                snapshot.slots.iter().map(|s| (s.lane.clone(), s.task, s.fence)).collect();
+                snapshot.slots.iter().map(|s| (s.lane.clone(), s.task, s.fence, s.heard)).collect();
             (rows, slots, snapshot.next_seq, snapshot.next_fence)
         };
         let (disk, memory) = (plain(&self.snapshot()), plain(&ledger.snapshot()));

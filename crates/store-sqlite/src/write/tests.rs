@@ -8,8 +8,10 @@ fn plans() -> String {
     let mut connection = Connection::open(&path).expect("a file");
     crate::schema::migrate(&mut connection, &path).expect("the tables");
     let rows = Statements::new();
+    let find = crate::reader::find_sql(&rows::columns());
     let statements = [
         rows.select.as_str(),
+        &find,
         &rows.update,
         RESULTS,
         OLD_ATTEMPTS,
@@ -47,12 +49,13 @@ fn plans() -> String {
 fn every_statement_finds_its_rows_by_key() {
     expect_test::expect![[r#"
         SELECT id, scope, tool, lane, priority, key, | SCAN tasks
+        SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INDEX tasks_by_id (id=?)
         UPDATE tasks SET state = ?, waiting = ?, rea | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
         INSERT INTO results (seq, outcome, outcome_f | 
         DELETE FROM attempts WHERE seq = ? AND attem | SEARCH attempts USING PRIMARY KEY (seq=?)
         INSERT INTO artifacts (seq, n, id, name, kin | SCALAR SUBQUERY 1; SEARCH artifacts USING PRIMARY KEY (seq=?)
         DELETE FROM slots WHERE task = ?             | SEARCH slots USING PRIMARY KEY (task=?)
-        DELETE FROM tasks WHERE state = 'expired' AN | SEARCH tasks USING COVERING INDEX tombstones (id=?)
+        DELETE FROM tasks WHERE state = 'expired' AN | SEARCH tasks USING INDEX tasks_by_id (id=?)
         SELECT file, NULL FROM inputs WHERE seq = ?  | SEARCH inputs USING INTEGER PRIMARY KEY (rowid=?)
         SELECT outcome_file, late_file FROM results  | SEARCH results USING INTEGER PRIMARY KEY (rowid=?)
         DELETE FROM task_events WHERE seq = ?        | SEARCH task_events USING PRIMARY KEY (seq=?)

@@ -11,7 +11,7 @@ use raincheck_store_sqlite::SqliteStore;
 
 use crate::kit::*;
 
-/// What the file of version 1 was filled with, in its first epoch.
+/// What the files of older versions were filled with, in its first epoch.
 async fn fill(store: &SqliteStore) {
     submit(store, one(0, |task| task.key = Some("key".into()))).await;
     submit(store, one(1, |task| task.tags = vec!["a".into()])).await;
@@ -31,14 +31,20 @@ fn failed() -> Change {
     Change::Finish(Outcome::Failed(Error::new(Kind::ToolFailed, "no")))
 }
 
-fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1.db")
+fn fixture(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}.db"))
 }
 
 #[tokio::test]
-async fn a_file_of_version_1_is_read_as_if_it_were_written_today() {
+async fn a_file_of_an_older_version_is_read_as_if_it_were_written_today() {
+    for version in [1, 2] {
+        compare(version).await;
+    }
+}
+
+async fn compare(version: u32) {
     let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("one"));
-    std::fs::copy(fixture(), old.path().join("tasks.db")).expect("a copy of the file");
+    std::fs::copy(fixture(version), old.path().join("tasks.db")).expect("a copy of the file");
     let (store, _) = open(new.path()).await;
     fill(&store).await;
     drop(store);
@@ -53,7 +59,10 @@ async fn a_file_of_version_1_is_read_as_if_it_were_written_today() {
                 assert_eq!((row, payload), (same, equal));
             }
             (Found::Tombstone(row), Found::Tombstone(same)) => assert_eq!((n, row), (2, same)),
-            other => panic!("task {n}: {other:?}"),
+            other => panic!("task {n} of version {version}: {other:?}"),
         }
     }
+    // [QUEUE-7]
+    let (slots, same) = (old.lanes().await.expect("lanes"), new.lanes().await.expect("lanes"));
+    assert_eq!((slots[0].slots.len(), &slots[0].slots), (1, &same[0].slots));
 }

@@ -1,10 +1,11 @@
 //! Looking into a store that somebody else owns, or nobody.
 
 use std::path::Path;
+use std::time::Duration;
 
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Cursor, Filter, Found, TaskStore as _};
+use raincheck_core::store::{Beat, Cursor, Filter, Found, TaskStore as _};
 use raincheck_store_sqlite::{Reader, SqliteStore};
 
 use crate::kit::*;
@@ -80,6 +81,35 @@ async fn a_store_without_an_owner_is_read_and_can_still_be_owned() {
     assert_eq!(page.items.len(), 2);
     let (store, _) = open(folder.path()).await;
     check(&reader, &store).await;
+}
+
+#[tokio::test]
+async fn a_reader_sees_who_works_at_what_and_when_it_was_last_heard_of() {
+    // [QUEUE-7] [LEASE-2]
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = filled(folder.path()).await;
+    let reader = reader(folder.path());
+    assert!(reader.workers().expect("read").is_empty());
+    let claimed = claim(&store).await.expect("leased");
+    let seen = || async {
+        store.barrier().committed().await.expect("a commit");
+        let workers = reader.workers().expect("read");
+        let [worker] = &workers[..] else { panic!("{workers:?}") };
+        assert_eq!(Some(&worker.id), claimed.row.worker.as_ref());
+        assert_eq!(worker.current_task, Some(claimed.row.id()));
+        let owned = store.lanes().await.expect("lanes");
+        assert!(owned.iter().any(|lane| lane.workers().contains(worker)), "{worker:?}");
+        worker.last_heartbeat.expect("heard")
+    };
+    let first = seen().await;
+    for (after, is_kept) in [(Duration::from_millis(400), false), (Duration::from_secs(10), true)] {
+        let (id, fence) = (claimed.row.id(), claimed.row.fence);
+        let beat = Beat { id, fence, progress: None, partial: None };
+        store.heartbeat(first + after, vec![beat]).await.expect("renewed");
+        assert_eq!(seen().await, if is_kept { first + after } else { first });
+    }
+    post(&store, attempt(&claimed, done("x"))).await;
+    assert!(reader.workers().expect("read").is_empty());
 }
 
 #[test]

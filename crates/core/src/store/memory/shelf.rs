@@ -67,7 +67,7 @@ impl Shelf {
                 changed.push(row);
             }
             Record::Forgotten(_) => self.n_tombstones = self.n_tombstones.saturating_sub(1),
-            Record::Taken(_) | Record::Freed { .. } => {}
+            Record::Taken(_) | Record::Heard(_) | Record::Freed { .. } => {}
         }
     }
 
