@@ -116,6 +116,15 @@ impl TaskContext {
         self.heed(verdict)
     }
 
+    /// Says that the attempt ran, where its end follows at once: this is committed with it, if the
+    /// store keeps it at all.
+    pub async fn ran(&self) {
+        let start = Post::attempt(self.live.id, self.live.fence, Change::Start);
+        if let Err(error) = self.shared.store.post(self.now(), vec![start], None).await {
+            tracing::debug!(task = %self.live.id, %error, "a start was not recorded");
+        }
+    }
+
     /// Says that the attempt surely never reached its executor: the task goes back to the queue and
     /// the attempt is not spent. Whatever `execute` returns afterwards is ignored.
     ///

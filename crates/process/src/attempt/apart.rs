@@ -45,10 +45,12 @@ pub(crate) async fn run(
     };
     let begun = async {
         let work = Told::Run(Box::new(work(tool, &folder, &attempt, context)?));
-        let begun = start(supervisor, &folder).await;
+        let (begun, kept, leased) =
+            tokio::join!(start(supervisor, &folder), keep(&folder, context), context.leased());
+        // A supervisor that is not told what to run ends by itself, and nothing ran.
         let (mut talk, child) = begun.map_err(|error| no_supervisor(tool, &error))?;
-        // One that is not told what to run ends by itself, and nothing ran.
-        context.leased().await?;
+        kept.map_err(|error| no_folder(&error))?;
+        leased?;
         if context.stop_reason() == Some(Stop::Cancelled) {
             return Ok(None);
         }
@@ -178,6 +180,15 @@ fn work(
     })
 }
 
+/// Makes the folder of an attempt last where the store does [DUR-7].
+async fn keep(folder: &Folder, context: &TaskContext) -> io::Result<()> {
+    if context.durability() != Durability::Full {
+        return Ok(());
+    }
+    let place = folder.place();
+    blocking(move || place.keep_names()).await
+}
+
 /// Starts a supervisor, which does not know yet what to run.
 async fn start(supervisor: &Supervisor, folder: &Folder) -> io::Result<(Talk, Child)> {
     let place = folder.place();
@@ -205,7 +216,9 @@ async fn listen(
     let announce = async {
         begun.notified().await;
         if !is_announced {
-            announce(context).await;
+            if let Err(error) = context.started().await {
+                tracing::debug!(task = %context.id(), %error, "a start came too late");
+            }
             is_announced = true;
         }
         std::future::pending::<Infallible>().await
@@ -215,13 +228,6 @@ async fn listen(
         never = announce => match never {},
     }
     is_announced
-}
-
-/// Puts it on record that the program runs.
-async fn announce(context: &TaskContext) {
-    if let Err(error) = context.started().await {
-        tracing::debug!(task = %context.id(), %error, "a start came too late");
-    }
 }
 
 async fn converse(mut talk: Talk, tool: &CommandTool, context: &TaskContext, begun: &Notify) {
@@ -283,7 +289,7 @@ async fn conclude(tool: &CommandTool, folder: &Folder, context: &TaskContext, se
     match record {
         Ok(Some(record)) if record.fence == context.fence().raw() => {
             if !seen.is_announced && matches!(record.end, End::Ended(_)) {
-                announce(context).await;
+                context.ran().await;
             }
             return Left::End(ending(tool, folder, record, context).await);
         }

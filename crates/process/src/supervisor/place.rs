@@ -105,7 +105,7 @@ impl Place {
         if !is_synced {
             return Ok(());
         }
-        let synced = self.sync_names();
+        let synced = File::open(&self.0).and_then(|folder| folder.sync_all());
         if synced.is_err() {
             // Nothing is started: then nothing should say so.
             let _ = std::fs::remove_file(path);
@@ -113,10 +113,10 @@ impl Place {
         synced
     }
 
-    /// Makes every name on the way to this folder last that a task or the first of them made.
-    fn sync_names(&self) -> io::Result<()> {
-        // The folder of the attempt, of the task, and of all tasks.
-        for folder in self.0.ancestors().take(3) {
+    /// Makes the names on the way to this folder last: of the attempt, of the task, and of the folder
+    /// of all tasks. Without them a start that is noted for good may not be found.
+    pub(crate) fn keep_names(&self) -> io::Result<()> {
+        for folder in self.0.ancestors().skip(1).take(2) {
             File::open(folder)?.sync_all()?;
         }
         if let Some(Ok(above)) = self.0.ancestors().nth(3).map(File::open) {
