@@ -18,7 +18,7 @@ use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
 use crate::files::{self, Files};
-use crate::housekeeper;
+use crate::log;
 use crate::rows::{self, Statements};
 use crate::schema::{self, beside};
 
@@ -132,7 +132,7 @@ fn set_up(connection: &Connection, durability: Durability) -> Result<(), Fault> 
         return Err(Fault::Foreign("the file system of the state folder cannot share memory"));
     }
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", housekeeper::FORCED.cast_signed())?;
+    connection.pragma_update(None, "journal_size_limit", log::FORCED.cast_signed())?;
     connection.pragma_update(None, "temp_store", "memory")?;
     synchronous(connection, durability)
 }

@@ -14,14 +14,6 @@ use raincheck_core::store::Durability;
 use crate::database;
 use crate::fault::Fault;
 use crate::files::Files;
-use crate::schema::beside;
-
-/// From this size the log is written back while commits go on.
-const PASSIVE: u64 = 4 << 20;
-
-/// From this size a commit waits until the log is written back, so that it cannot outrun that; the
-/// file is cut to this size when it begins anew.
-pub(crate) const FORCED: u64 = 64 << 20;
 
 /// Something to do.
 #[derive(Debug)]
@@ -118,21 +110,4 @@ pub(crate) fn write_back_all(connection: &Connection) -> Result<(), Fault> {
 fn checkpoint(connection: &Connection, sql: &str) -> Result<(), Fault> {
     connection.prepare_cached(sql)?.query_row([], |_| Ok(()))?;
     Ok(())
-}
-
-/// How large the log is, compared to what it may be.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum LogSize {
-    Small,
-    Large,
-    TooLarge,
-}
-
-pub(crate) fn log_size(store: &Path) -> LogSize {
-    let size = std::fs::metadata(beside(store, "-wal")).map_or(0, |data| data.len());
-    match size {
-        0..PASSIVE => LogSize::Small,
-        PASSIVE..FORCED => LogSize::Large,
-        FORCED.. => LogSize::TooLarge,
-    }
 }

@@ -39,7 +39,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `<name>` | the database |
-//! | `<name>-wal`, `<name>-shm` | its log, written back by a thread of its own from 4 MiB on |
+//! | `<name>-wal`, `<name>-shm` | its log, written back by a thread of its own after every 4 MiB; zeros behind it are room for what comes |
 //! | `<name>.contents/` | inputs and results of more than 64 KiB, written before the row that names them |
 //! | `<name>.lock` | who owns the store: pid, start, and how many times the store had been taken over |
 //! | `<name>.suspect` | damage was found in use: the next opening checks the whole file first |
@@ -51,6 +51,10 @@
 //! results and histories do not, but for 8 MiB of inputs of queued tasks. Renewed leases are not written: after a restart every attempt gets
 //! the grace anew. Partial results lie in the database whatever their size. Log lines are not kept
 //! here.
+//!
+//! SQLite is built as it comes unless `LIBSQLITE3_FLAGS=-DHAVE_FDATASYNC` is set when it is compiled, as
+//! this project's own builds do on every system: with it a commit on Linux waits for what it wrote and
+//! not for the time of the file's last change as well, which takes about half as long.
 
 mod fault;
 
@@ -73,6 +77,8 @@ mod front;
 mod database;
 
 mod write;
+
+mod log;
 
 mod housekeeper;
 

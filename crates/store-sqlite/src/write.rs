@@ -8,6 +8,7 @@ use raincheck_core::task::{Artifact, Attempt, TaskEvent};
 use crate::batch::{Batch, Results};
 use crate::fault::Fault;
 use crate::files::Stored;
+use crate::log::Log;
 use crate::outcome::error_text;
 use crate::payload::metrics_text;
 use crate::rows::{self, Statements};
@@ -55,10 +56,12 @@ const NEXT_SEQ: &str = "UPDATE store SET next_seq = max(next_seq, ?) WHERE one =
 /// Writes a batch, and returns the files whose rows are gone with it.
 pub(crate) fn commit(
     connection: &mut Connection,
+    log: &mut Log,
     statements: &Statements,
     batch: &Batch,
 ) -> Result<Vec<String>, Fault> {
     let writing = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    log.make_room();
     let files = write(&writing, statements, batch)?;
     writing.commit()?;
     Ok(files)

@@ -19,7 +19,8 @@ use crate::database;
 use crate::fault::Fault;
 use crate::files::Files;
 use crate::front::{Job, Shared, Sink};
-use crate::housekeeper::{self, Chore, Housekeeper, LogSize};
+use crate::housekeeper::{self, Chore, Housekeeper};
+use crate::log::{Log, Need};
 use crate::owner::Lock;
 use crate::payload;
 use crate::rows::Statements;
@@ -45,6 +46,7 @@ pub(crate) struct Start {
 pub(crate) struct Writer {
     start: Start,
     connection: Connection,
+    log: Log,
     statements: Statements,
     housekeeper: Housekeeper,
     /// Files that commits which failed would have named; they go once one has succeeded, so that
@@ -62,10 +64,12 @@ impl Writer {
         }
         let mut lock = Lock::take(&start.path, start.now)?;
         let is_checked_later = database::is_checked_later(&start.path);
-        let connection = database::open(&start.path, start.durability, start.now)?;
+        let mut connection = database::open(&start.path, start.durability, start.now)?;
         let statements = Statements::new();
-        let taken = take_over(&start, &connection, &statements, Vec::new(), start.adopt);
-        let (ledger, epoch, rows) = match taken {
+        let taken = Log::of(&mut connection, &start.path, start.durability).and_then(|log| {
+            Ok((log, take_over(&start, &connection, &statements, Vec::new(), start.adopt)?))
+        });
+        let (log, (ledger, epoch, rows)) = match taken {
             Ok(taken) => taken,
             Err(fault) if fault.is_damage() => {
                 drop(connection);
@@ -87,7 +91,10 @@ impl Writer {
         }
         start.shared.begin_life(ledger);
         let unnamed = Vec::new();
-        Ok((Self { start, connection, statements, housekeeper, unnamed, _lock: lock }, survivors))
+        Ok((
+            Self { start, connection, log, statements, housekeeper, unnamed, _lock: lock },
+            survivors,
+        ))
     }
 
     pub(crate) const fn housekeeper(&self) -> &Housekeeper {
@@ -147,14 +154,14 @@ impl Writer {
     fn try_commit(&mut self, batch: &Batch) -> Result<Vec<String>, Fault> {
         #[cfg(test)]
         self.start.faults.pass()?;
-        write::commit(&mut self.connection, &self.statements, batch)
+        write::commit(&mut self.connection, &mut self.log, &self.statements, batch)
     }
 
-    fn tend_log(&self) {
-        match housekeeper::log_size(&self.start.path) {
-            LogSize::Small => {}
-            LogSize::Large => self.housekeeper.give(Chore::WriteBack),
-            LogSize::TooLarge => {
+    fn tend_log(&mut self) {
+        match self.log.need() {
+            Need::Nothing => {}
+            Need::WriteBack => self.housekeeper.give(Chore::WriteBack),
+            Need::WriteBackNow => {
                 if let Err(error) = housekeeper::write_back(&self.connection) {
                     tracing::warn!(%error, "the log of the store grows and cannot be written back");
                 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::housekeeper;
 
 const NOW: Timestamp = Timestamp::from_millis(7);
 
