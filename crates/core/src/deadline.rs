@@ -93,6 +93,12 @@ impl Armed {
             .filter_map(|kind| self.get(kind).map(|at| (at, kind)))
             .min_by_key(|(at, _)| *at)
     }
+
+    /// Returns the instant of the earliest deadline, whichever it is.
+    #[must_use]
+    pub fn earliest(&self) -> Option<Timestamp> {
+        self.0.into_iter().min().filter(|at| *at != Timestamp::MAX)
+    }
 }
 
 #[cfg(test)]
@@ -102,11 +108,12 @@ mod tests {
     #[test]
     fn the_earliest_deadline_comes_first_and_a_run_limit_before_a_lapsed_lease() {
         let mut armed = Armed::default();
-        assert_eq!(armed.next(), None);
+        assert_eq!((armed.next(), armed.earliest()), (None, None));
         armed.set(Kind::Lease, Some(Timestamp::from_millis(5)));
         armed.set(Kind::Run, Some(Timestamp::from_millis(5)));
         armed.set(Kind::Grace, Some(Timestamp::from_millis(9)));
         assert_eq!(armed.next(), Some((Timestamp::from_millis(5), Kind::Run)));
+        assert_eq!(armed.earliest(), Some(Timestamp::from_millis(5)));
         armed.set(Kind::Run, None);
         assert_eq!(armed.next(), Some((Timestamp::from_millis(5), Kind::Lease)));
     }

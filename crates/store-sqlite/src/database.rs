@@ -219,7 +219,10 @@ pub(crate) fn read_back(
         connection.query_row("SELECT epoch, next_seq FROM store", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
-    let rows = rows::all(connection, &statements.select)?;
+    let path = connection.path().map(PathBuf::from);
+    let rows = rows::all(connection, &statements.select, || {
+        reader(&path.ok_or(Fault::Broken("a database without a file"))?)
+    })?;
     let after = rows.last().map_or(1, |row| row.seq + 1);
     let slots = slots(connection, &rows)?;
     Ok(Ledger::restore(Snapshot {
@@ -233,7 +236,6 @@ pub(crate) fn read_back(
 
 /// Reads the places that are taken, but for those whose task is gone.
 fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
-    let known: BTreeSet<_> = rows.iter().map(Row::id).collect();
     let mut statement = connection
         .prepare("SELECT task, lane, fence, worker, lease, heard FROM slots ORDER BY lane, task")?;
     let mut found = statement.query([])?;
@@ -247,10 +249,12 @@ fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
             lease: Timestamp::from_millis(row.get(4)?),
             heard: Timestamp::from_millis(row.get(5)?),
         };
-        if known.contains(&slot.task) {
-            slots.push(slot);
-        }
+        slots.push(slot);
     }
+    let taken: BTreeSet<_> = slots.iter().map(|slot| slot.task).collect();
+    let known = rows.iter().map(Row::id).filter(|id| taken.contains(id));
+    let known: BTreeSet<_> = known.collect();
+    slots.retain(|slot| known.contains(&slot.task));
     Ok(slots)
 }
 

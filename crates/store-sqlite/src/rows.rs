@@ -71,7 +71,10 @@ impl Statements {
         Self {
             insert: format!("INSERT INTO tasks ({fixed}, {moving}, seq) VALUES ({places})"),
             update: format!("UPDATE tasks SET {sets} WHERE seq = ?"),
-            select: format!("SELECT {} FROM tasks ORDER BY seq", columns()),
+            select: format!(
+                "SELECT {} FROM tasks WHERE seq BETWEEN ? AND ? ORDER BY seq",
+                columns()
+            ),
         }
     }
 }

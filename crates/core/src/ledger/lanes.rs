@@ -83,6 +83,32 @@ impl Lane {
         }
     }
 
+    /// Takes rows into an empty lane, and makes its order in one go.
+    pub(super) fn enter_all<'r>(&mut self, rows: impl Iterator<Item = (&'r Row, Place)>) {
+        let (mut queue, mut waiting) = (Vec::new(), Vec::new());
+        for (row, place) in rows {
+            match row.state {
+                State::Queued => queue.push((Reverse(row.task.priority), row.seq, place)),
+                State::Waiting => waiting.push((row.seq, place)),
+                State::Scheduled
+                | State::Running
+                | State::InputRequired
+                | State::CancelRequested
+                | State::Cancelling
+                | State::Succeeded
+                | State::Failed
+                | State::Cancelled
+                | State::TimedOut
+                | State::Expired => {}
+            }
+        }
+        for (rank, _, _) in &queue {
+            *self.counts.entry(*rank).or_default() += 1;
+        }
+        self.queue = queue.into_iter().collect();
+        self.waiting = waiting.into_iter().collect();
+    }
+
     pub(super) fn leave(&mut self, row: &Row, place: Place) {
         let rank = Reverse(row.task.priority);
         if self.queue.remove(&(rank, row.seq, place))

@@ -12,30 +12,48 @@ pub(super) type Place = u32;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
-    slab: Vec<Option<Cell>>,
+    slab: Vec<Option<Row>>,
+    /// The instants at which the timers look at the rows; [`Timestamp::MAX`] is none.
+    armed: Vec<Timestamp>,
     free: Vec<Place>,
     by_id: BTreeMap<TaskId, Place>,
     by_owner: BTreeMap<Scope, BTreeMap<u64, Place>>,
 }
 
-/// A row, and the instant at which the timers look at it.
-#[derive(Clone, Debug)]
-struct Cell {
-    row: Row,
-    armed: Option<Timestamp>,
-}
-
 impl Rows {
+    /// Takes rows into an empty slab, and makes each order in one go.
+    pub(super) fn of(rows: Vec<Row>) -> Self {
+        let mut by_owner: BTreeMap<Scope, Vec<(u64, Place)>> = BTreeMap::new();
+        for (row, place) in rows.iter().zip(0..) {
+            match by_owner.get_mut(&row.task.scope) {
+                Some(owned) => owned.push((row.seq, place)),
+                None => {
+                    by_owner.insert(row.task.scope.clone(), vec![(row.seq, place)]);
+                }
+            }
+        }
+        let by_owner = by_owner.into_iter();
+        Self {
+            by_id: rows.iter().zip(0..).map(|(row, place)| (row.id(), place)).collect(),
+            by_owner: by_owner.map(|(scope, owned)| (scope, owned.into_iter().collect())).collect(),
+            armed: vec![Timestamp::MAX; rows.len()],
+            slab: rows.into_iter().map(Some).collect(),
+            free: Vec::new(),
+        }
+    }
+
     pub(super) fn insert(&mut self, row: Row) -> Place {
         let place = self.free.pop().unwrap_or_else(|| {
             self.slab.push(None);
+            self.armed.push(Timestamp::MAX);
             Place::try_from(self.slab.len() - 1).unwrap_or(Place::MAX)
         });
         self.by_id.insert(row.id(), place);
         self.by_owner.entry(row.task.scope.clone()).or_default().insert(row.seq, place);
         if let Some(cell) = self.slab.get_mut(place as usize) {
-            *cell = Some(Cell { row, armed: None });
+            *cell = Some(row);
         }
+        self.set_armed(place, None);
         place
     }
 
@@ -46,18 +64,19 @@ impl Rows {
 
     /// The instant at which the timers look at a row.
     pub(super) fn armed(&self, place: Place) -> Option<Timestamp> {
-        self.slab.get(place as usize)?.as_ref()?.armed
+        self.armed.get(place as usize).copied().filter(|at| *at != Timestamp::MAX)
     }
 
     pub(super) fn set_armed(&mut self, place: Place, at: Option<Timestamp>) {
-        if let Some(Some(cell)) = self.slab.get_mut(place as usize) {
-            cell.armed = at;
+        if let Some(armed) = self.armed.get_mut(place as usize) {
+            *armed = at.unwrap_or(Timestamp::MAX);
         }
     }
 
     pub(super) fn remove(&mut self, id: TaskId) -> Option<Row> {
         let place = self.by_id.remove(&id)?;
-        let row = self.slab.get_mut(place as usize)?.take()?.row;
+        let row = self.slab.get_mut(place as usize)?.take()?;
+        self.set_armed(place, None);
         self.free.push(place);
         if let Some(owned) = self.by_owner.get_mut(&row.task.scope) {
             owned.remove(&row.seq);
@@ -73,11 +92,11 @@ impl Rows {
     }
 
     pub(super) fn at(&self, place: Place) -> Option<&Row> {
-        self.slab.get(place as usize)?.as_ref().map(|cell| &cell.row)
+        self.slab.get(place as usize)?.as_ref()
     }
 
     pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut Row> {
-        self.slab.get_mut(place as usize)?.as_mut().map(|cell| &mut cell.row)
+        self.slab.get_mut(place as usize)?.as_mut()
     }
 
     pub(super) fn find(&self, id: TaskId) -> Option<&Row> {
@@ -91,6 +110,11 @@ impl Rows {
             .into_iter()
             .flat_map(move |owned| owned.range(..before).rev())
             .filter_map(|(_, place)| self.at(*place))
+    }
+
+    /// The rows as they lie in memory, which is the fastest way to see them all.
+    pub(super) fn unordered(&self) -> impl Iterator<Item = (Place, &Row)> {
+        (0..).zip(&self.slab).filter_map(|(place, row)| Some((place, row.as_ref()?)))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Place, &Row)> {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::deadline::{Armed, Kind};
 use crate::decide;
-use crate::ids::Fence;
+use crate::ids::{Fence, ToolName};
 use crate::lifecycle::State;
+use crate::scope::Scope;
 use crate::store::Submitted;
 use crate::task::{Row, Task, WaitReason};
 use crate::time::Timestamp;
@@ -58,16 +59,22 @@ impl Ledger {
     }
 
     pub(super) fn remember_key(&mut self, row: &Row) {
-        if let Some(key) = row.task.key.clone() {
-            self.keys.insert((row.task.scope.clone(), row.task.tool.clone(), key), row.id());
+        if let Some(key) = key_of(row) {
+            self.keys.insert(key, row.id());
         }
     }
 
     pub(super) fn forget_key(&mut self, row: &Row) {
-        if let Some(key) = row.task.key.clone() {
-            self.keys.remove(&(row.task.scope.clone(), row.task.tool.clone(), key));
+        if let Some(key) = key_of(row) {
+            self.keys.remove(&key);
         }
     }
+}
+
+/// What a task with an idempotency key is found by.
+pub(super) fn key_of(row: &Row) -> Option<(Scope, ToolName, Arc<str>)> {
+    let key = row.task.key.clone()?;
+    Some((row.task.scope.clone(), row.task.tool.clone(), key))
 }
 
 fn first_row(now: Timestamp, seq: u64, mut task: Task, waiting: Option<WaitReason>) -> Row {

@@ -51,12 +51,7 @@ impl Ledger {
     /// Arms what a row says now.
     pub(super) fn arm(&mut self, place: Place) {
         let Some(row) = self.rows.at(place) else { return };
-        let slot = self.lanes.get(&row.task.lane).and_then(|lane| lane.slot(row.id()));
-        let next = row.deadlines.next().map(|(at, _)| at);
-        let at = match (next, slot.map(|slot| slot.lease)) {
-            (Some(row), Some(slot)) => Some(row.min(slot)),
-            (row, slot) => row.or(slot),
-        };
+        let at = self.due(row);
         let (seq, armed) = (row.seq, self.rows.armed(place));
         match at {
             Some(at) if armed.is_none_or(|armed| at < armed) => {
@@ -68,6 +63,26 @@ impl Ledger {
             None => self.disarm(place),
         }
         self.compact();
+    }
+
+    /// The instant at which a row, or the place that it holds, is to be looked at.
+    fn due(&self, row: &Row) -> Option<Timestamp> {
+        let slot = self.lanes.get(&row.task.lane).and_then(|lane| lane.slot(row.id()));
+        match (row.deadlines.earliest(), slot.map(|slot| slot.lease)) {
+            (Some(row), Some(slot)) => Some(row.min(slot)),
+            (row, slot) => row.or(slot),
+        }
+    }
+
+    /// Arms every row of a ledger in which none is.
+    pub(super) fn arm_all(&mut self) {
+        let due = |(place, row): (Place, &Row)| Some((self.due(row)?, row.seq, place));
+        let entries: Vec<_> = self.rows.unordered().filter_map(due).map(Reverse).collect();
+        for Reverse((at, _, place)) in &entries {
+            self.rows.set_armed(*place, Some(*at));
+        }
+        self.timers.n_armed = entries.len();
+        self.timers.heap = entries.into();
     }
 
     fn disarm(&mut self, place: Place) {
@@ -198,13 +213,10 @@ impl Ledger {
         let until = now + grace;
         self.renew_places(until);
         self.renew_waits(now, until);
-        let leased: Vec<_> = self
-            .rows
-            .iter()
-            .filter(|(_, row)| row.state.is_leased())
-            .map(|(place, _)| place)
-            .collect();
-        for place in &leased {
+        let leased = self.rows.unordered().filter(|(_, row)| row.state.is_leased());
+        let mut leased: Vec<_> = leased.map(|(place, row)| (row.id(), place)).collect();
+        leased.sort_unstable();
+        for (_, place) in &leased {
             let Some(row) = self.rows.at_mut(*place) else { continue };
             row.deadlines.set(Kind::Lease, Some(until));
             for kind in [Kind::Accept, Kind::Run, Kind::Grace, Kind::Input] {
@@ -213,7 +225,7 @@ impl Ledger {
             }
             self.arm(*place);
         }
-        leased.iter().filter_map(|place| self.rows.at(*place).cloned()).collect()
+        leased.iter().filter_map(|(_, place)| self.rows.at(*place).cloned()).collect()
     }
 
     /// Holds every place that is taken, whatever became of its task: its executor may be there still.
@@ -234,7 +246,7 @@ impl Ledger {
     fn renew_waits(&mut self, now: Timestamp, until: Timestamp) {
         let is_over = |row: &Row| row.deadlines.get(Kind::Ready).is_some_and(|at| at <= now);
         let over: Vec<_> =
-            self.rows.iter().filter(|(_, row)| is_over(row)).map(|(place, _)| place).collect();
+            self.rows.unordered().filter(|(_, row)| is_over(row)).map(|(place, _)| place).collect();
         for place in over {
             if let Some(row) = self.rows.at_mut(place) {
                 row.deadlines.set(Kind::Ready, Some(until));

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -22,10 +23,42 @@ use crate::fault::Fault;
 /// How many names are remembered: tools, lanes, scopes and workers are few, unless something is odd.
 const MAX_WORDS: usize = 4096;
 
-/// Reads every task in the order of acceptance.
-pub(crate) fn all(connection: &Connection, select: &str) -> Result<Vec<Row>, Fault> {
+/// So many tasks are read by two threads, each with a connection of its own.
+const SHARED: i64 = 20_000;
+
+/// Reads every task in the order of acceptance. `further` opens a further connection to the file.
+pub(crate) fn all(
+    connection: &Connection,
+    select: &str,
+    further: impl FnOnce() -> Result<Connection, Fault> + Send,
+) -> Result<Vec<Row>, Fault> {
+    let ends = "SELECT min(seq), max(seq) FROM tasks";
+    let ends: (Option<i64>, Option<i64>) =
+        connection.query_row(ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (Some(first), Some(last)) = ends else { return Ok(Vec::new()) };
+    if last - first < SHARED {
+        return between(connection, select, first, last);
+    }
+    let middle = first + (last - first) / 2;
+    thread::scope(|threads| {
+        let newer = thread::Builder::new()
+            .spawn_scoped(threads, move || between(&further()?, select, middle + 1, last))?;
+        let older = between(connection, select, first, middle);
+        let newer = newer.join().map_err(|_| Fault::Broken("a reader that panicked"))?;
+        let (mut rows, mut newer) = (older?, newer?);
+        rows.append(&mut newer);
+        Ok(rows)
+    })
+}
+
+fn between(
+    connection: &Connection,
+    select: &str,
+    first: i64,
+    last: i64,
+) -> Result<Vec<Row>, Fault> {
     let mut statement = connection.prepare(select)?;
-    let mut found = statement.query([])?;
+    let mut found = statement.query([first, last])?;
     let mut common = Common::default();
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {

@@ -48,7 +48,7 @@ fn plans() -> String {
 #[test]
 fn every_statement_finds_its_rows_by_key() {
     expect_test::expect![[r#"
-        SELECT id, scope, tool, lane, priority, key, | SCAN tasks
+        SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)
         SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INDEX tasks_by_id (id=?)
         UPDATE tasks SET state = ?, waiting = ?, rea | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
         INSERT INTO results (seq, outcome, outcome_f | 
