@@ -170,6 +170,7 @@ def calls(servers, home, rounds, n):
     kinds = {
         ("bare", "echo"): echo,
         ("embedded", "echo"): echo,
+        ("embedded, file", "echo"): echo,
         ("raincheck", "get_task_status"): ("tools/call", {"name": "get_task_status", "arguments": {"task_id": task}}),
         ("bare", "ping"): ("ping", {}),
         ("embedded", "ping"): ("ping", {}),
@@ -187,8 +188,9 @@ def calls(servers, home, rounds, n):
         p50, p99 = (statistics.median(one) for one in zip(*pairs))
         median[kind] = p50
         show("one request", server=kind[0], request=kind[1], rounds=rounds, n=n, p50_us=micro(p50), p99_us=micro(p99))
-    added = median["embedded", "echo"] - median["bare", "echo"]
-    show("added by Raincheck to an inline call", p50_us=micro(added))
+    for name in ("embedded", "embedded, file"):
+        added = median[name, "echo"] - median["bare", "echo"]
+        show("added by Raincheck to an inline call", server=name, p50_us=micro(added))
     for server in running.values():
         server.end()
 
@@ -268,6 +270,7 @@ def main():
         servers = {
             "bare": [bare, "pipes"],
             "embedded": [args.bench_target / "release/embedded-echo"],
+            "embedded, file": [args.bench_target / "release/embedded-echo", Path(home, "embedded.db")],
             "raincheck": [*serve, "--store", "memory"],
         }
         missing = [str(argv[0]) for argv in servers.values() if not argv[0].exists()]

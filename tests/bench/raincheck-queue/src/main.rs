@@ -3,13 +3,17 @@
 //! `raincheck-queue drain full|process WORKERS JOBS SECONDS FOLDER`
 //! `raincheck-queue submit full|process CALLERS JOBS SECONDS FOLDER`
 //! `raincheck-queue open full|process 1 0 0 FOLDER`
+//! `raincheck-queue large full|process 1 MIB ROUNDS FOLDER`
 //!
 //! `drain`: the lane is held while the queue is filled, outside the clock; then WORKERS tasks run at
 //! once. The rate is of the tasks whose executor was called until all were done or SECONDS were over;
 //! each of them is also ended, recorded with its history, and committed.
 //! `submit`: CALLERS submit one task after the other, each waiting for its commit.
 //! `open`: opens what `submit` left in FOLDER, and prints seconds.
+//! `large`: one caller submits for a second, and then while a result of MIB is stored, round by round;
+//! prints the slowest acknowledgements, and how long a result took.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +23,13 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use raincheck_core::content::Json;
+use raincheck_core::content::{Content, Json};
 use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::{Outcome, WaitReason};
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Functions, Handle, Options, Request, start};
+use raincheck_runtime::{Functions, Handle, Options, Request, Submission, start};
 use raincheck_store_sqlite::{Options as StoreOptions, SqliteStore};
 
 type Failure = Box<dyn std::error::Error>;
@@ -40,9 +44,13 @@ fn request() -> Request {
     Request::new("nothing", Json::empty_object(), Scope::local())
 }
 
-fn engine(is_full: bool, n_workers: u32, folder: &Path) -> Result<Handle, Failure> {
+fn engine(is_full: bool, n_workers: u32, n_mib: usize, folder: &Path) -> Result<Handle, Failure> {
     let mut nothing = ToolSpec::new("nothing", "does nothing", Json::empty_object());
     nothing.lane = LaneId::from(LANE);
+    let mut large = ToolSpec::new("large", "answers at length", Json::empty_object());
+    large.lane = LaneId::from("large");
+    // Made once: what is measured is how it is stored.
+    let text: Arc<str> = "0123456789abcdef".repeat(n_mib << 16).into();
     let tools = Functions::new()
         .with(nothing, |_, _| async {
             if DONE.fetch_add(1, Ordering::Relaxed) + 1 == ALL.load(Ordering::Relaxed) {
@@ -50,6 +58,11 @@ fn engine(is_full: bool, n_workers: u32, folder: &Path) -> Result<Handle, Failur
             }
             Outcome::Succeeded(Vec::new())
         })
+        .with(large, move |_, _| {
+            let outcome = Outcome::Succeeded(vec![Content::Text(Arc::clone(&text))]);
+            async move { outcome }
+        })
+        .with_lane("large", lane::Config::new(1, 1))
         .with_lane(LANE, lane::Config::new(n_workers, 10_000_000));
     let path = folder.join("tasks.db");
     let store = if is_full { StoreOptions::full(path) } else { StoreOptions::process(path) };
@@ -79,19 +92,83 @@ async fn submit(handle: &Handle, n_callers: u64, n_jobs: u64) -> Result<Duration
     Ok(begun.elapsed())
 }
 
+/// Submits one task after the other until `end` is ready; returns the slowest acknowledgement.
+async fn slowest(
+    handle: &Handle,
+    end: impl Future<Output = Result<(), Failure>>,
+) -> Result<Duration, Failure> {
+    let is_over = Cell::new(false);
+    let submits = async {
+        let mut slowest = Duration::ZERO;
+        while !is_over.get() {
+            let begun = Instant::now();
+            handle.submit(request()).await?;
+            slowest = slowest.max(begun.elapsed());
+        }
+        Ok(slowest)
+    };
+    let end = async {
+        let ended = end.await;
+        is_over.set(true);
+        ended
+    };
+    let (slowest, ended) = tokio::join!(submits, end);
+    ended.and(slowest)
+}
+
+async fn store_large(handle: &Handle) -> Result<(), Failure> {
+    let submitted =
+        handle.submit(Request::new("large", Json::empty_object(), Scope::local())).await?;
+    let Submission::Task(accepted) = submitted else { return Err("no task".into()) };
+    let ended =
+        handle.wait_end(&Scope::local(), accepted.row.id(), Duration::from_secs(60)).await?;
+    if ended.row.state.is_terminal() {
+        Ok(())
+    } else {
+        Err("the large result was not stored".into())
+    }
+}
+
+/// Prints the slowest acknowledgements without and with a large result, and how long that took.
+async fn large(handle: &Handle, n_rounds: u64) -> Result<(), Failure> {
+    let (mut without, mut with, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..n_rounds {
+        let second = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(())
+        };
+        without.push(slowest(handle, second).await?);
+        let begun = Instant::now();
+        with.push(slowest(handle, store_large(handle)).await?);
+        taken.push(begun.elapsed());
+    }
+    for (what, mut times) in [("without", without), ("with", with), ("stored in", taken)] {
+        times.sort();
+        println!("{what} {:.1} ms, of {times:.1?}", times[times.len() / 2].as_secs_f64() * 1e3);
+    }
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, durability, n, jobs, seconds, folder] = arguments.as_slice() else {
-        return Err("usage: raincheck-queue drain|submit|open full|process N JOBS SECONDS FOLDER".into());
+        return Err(
+            "usage: raincheck-queue drain|submit|open full|process N JOBS SECONDS FOLDER".into()
+        );
     };
     let (n, n_jobs): (u32, u64) = (n.parse()?, jobs.parse()?);
     let at_most = Duration::from_secs(seconds.parse()?);
     let begun = Instant::now();
-    let handle = engine(durability == "full", n, Path::new(folder))?;
+    let n_mib = if what == "large" { jobs.parse()? } else { 0 };
+    let handle = engine(durability == "full", n, n_mib, Path::new(folder))?;
     if what == "open" {
         handle.lanes().await?;
         println!("{:.3}", begun.elapsed().as_secs_f64());
+        std::process::exit(0);
+    }
+    if what == "large" {
+        large(&handle, at_most.as_secs()).await?;
         std::process::exit(0);
     }
     handle.hold(LaneId::from(LANE), Some(WaitReason::Disconnected)).await?;
