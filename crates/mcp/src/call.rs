@@ -16,7 +16,7 @@ use raincheck_core::ids::TaskId;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::{Outcome, Row};
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Accepted, Request, Submission, View};
+use raincheck_runtime::{Accepted, Request, Submission, View, Waited};
 
 use crate::answer::{Answer, shown};
 use crate::budget::Budget;
@@ -69,7 +69,10 @@ async fn attempt(
     };
     let id = accepted.row.id();
     match follow(facade, accepted, wait, &mut caller).await {
-        Some(view) => Ok(answer(facade, &caller, &view?)),
+        Some(waited) => match waited? {
+            Waited::Result(contents) => Ok(Answer::result(&contents)),
+            Waited::View(view) => Ok(answer(facade, &caller, &view)),
+        },
         None => abandon(facade, spec, id, &caller).await,
     }
 }
@@ -80,7 +83,7 @@ pub(crate) async fn follow(
     accepted: Accepted,
     wait: Duration,
     caller: &mut Caller,
-) -> Option<Result<View, Error>> {
+) -> Option<Result<Waited, Error>> {
     let (cancelled, closing) = (caller.cancelled.clone(), caller.closing.clone());
     let last_moment = async {
         closing.cancelled_owned().await;
@@ -88,13 +91,16 @@ pub(crate) async fn follow(
     };
     let end = async {
         match caller.listener {
-            Some(_) => end_of(facade, accepted.row.id(), wait, caller).await,
-            None => facade.engine().wait_accepted(accepted, wait).await,
+            Some(_) => {
+                let view = end_of(facade, accepted.row.id(), wait, caller).await;
+                view.map(|view| Waited::View(Box::new(view)))
+            }
+            None => facade.engine().wait_result(accepted, wait).await,
         }
     };
     tokio::select! {
         biased;
-        view = end => Some(view),
+        waited = end => Some(waited),
         () = cancelled.cancelled_owned() => None,
         () = last_moment => None,
     }

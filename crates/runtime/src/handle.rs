@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raincheck_core::content::Json;
+use raincheck_core::content::{Content, Json};
 use raincheck_core::ids::{LaneId, ToolName};
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
@@ -111,6 +111,15 @@ pub struct View {
     pub partial: Option<Json>,
     /// How many tasks of its lane run before it, while it is in line.
     pub position: Option<u32>,
+}
+
+/// What a caller that waited is told.
+#[derive(Clone, Debug)]
+pub enum Waited {
+    /// The result, which may not be committed yet.
+    Result(Vec<Content>),
+    /// The task as it is found.
+    View(Box<View>),
 }
 
 /// What became of a cancel.

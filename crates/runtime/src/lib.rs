@@ -77,7 +77,7 @@ pub use context::{Stop, TaskContext};
 pub use engine::{Options, Service, start};
 pub use executor::{Attempt, Executor, StartReport};
 pub use functions::Functions;
-pub use handle::{Accepted, Cancelled, Handle, Kept, Request, Submission, Told, View};
+pub use handle::{Accepted, Cancelled, Handle, Kept, Request, Submission, Told, View, Waited};
 pub use ids::{Ids, OsIds};
 pub use logs::FileLogs;
 pub use toolset::{CONTROL_LANE, Call, Placement, Route, ToolSet};

@@ -4,14 +4,15 @@
 //! look at a counter.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
+use raincheck_core::content::Content;
 use raincheck_core::ids::TaskId;
 
-use crate::shards::Shards;
+use crate::shards::{Shards, lock};
 
 /// What happened, from the least to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +56,16 @@ impl Bell {
 struct Bells {
     any: Bell,
     end: Bell,
+    result: Mutex<Early>,
+}
+
+/// The result of a call that nobody has a handle of: it need not be committed to be told [DUR-1].
+#[derive(Debug, Default)]
+enum Early {
+    #[default]
+    Unwanted,
+    Wanted,
+    There(Vec<Content>),
 }
 
 /// The tasks that somebody waits for.
@@ -71,16 +82,30 @@ impl Waits {
 
     /// Wakes whoever waits for this.
     pub(crate) fn tell(&self, id: TaskId, happened: Happened) {
-        // Pairs with the counting in `watch`: who registers before reading misses nothing.
-        if self.n_watches.load(Ordering::SeqCst) == 0 {
-            return;
-        }
-        let bells = self.watched.of(id).get(&id).map(|(_, bells)| Arc::clone(bells));
-        if let Some(bells) = bells {
+        if let Some(bells) = self.bells(id) {
             bells.any.ring();
             if happened == Happened::Ended {
                 bells.end.ring();
             }
+        }
+    }
+
+    fn bells(&self, id: TaskId) -> Option<Arc<Bells>> {
+        // Pairs with the counting in `watch`: who registers before reading misses nothing.
+        if self.n_watches.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        self.watched.of(id).get(&id).map(|(_, bells)| Arc::clone(bells))
+    }
+
+    /// Tells a result before its commit, to the one caller who may have it so.
+    pub(crate) fn tell_early(&self, id: TaskId, result: &[Content]) {
+        let Some(bells) = self.bells(id) else { return };
+        let mut early = lock(&bells.result);
+        if matches!(*early, Early::Wanted) {
+            *early = Early::There(result.to_vec());
+            drop(early);
+            bells.end.ring();
         }
     }
 
@@ -127,6 +152,19 @@ impl Watch {
     /// Safe: a change that was not returned is returned by the next call.
     pub async fn changed(&mut self) {
         self.bells.any.heard(&mut self.any).await;
+    }
+
+    /// Asks for the result as soon as there is one, committed or not.
+    pub(crate) fn want_early(&self) {
+        *lock(&self.bells.result) = Early::Wanted;
+    }
+
+    /// Takes a result that was told before its commit, and wants none from now on.
+    pub(crate) fn take_early(&self) -> Option<Vec<Content>> {
+        match std::mem::take(&mut *lock(&self.bells.result)) {
+            Early::There(result) => Some(result),
+            Early::Unwanted | Early::Wanted => None,
+        }
     }
 
     /// Waits until the task ended since the watch began.

@@ -15,6 +15,7 @@ use raincheck_core::cancel::OnExit;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{LaneId, ToolName};
+use raincheck_core::lifecycle::State;
 use raincheck_core::store::{self, Claim, Claimed, Directive, Post, Verdict};
 use raincheck_core::task::Outcome;
 
@@ -231,6 +232,12 @@ impl Shared {
         let once = || async {
             let then = self.is_open().then(|| Claim { lanes: vec![lane.clone()], n: 1 });
             let posted = self.store.post(self.clock.now(), vec![post.clone()], then).await?;
+            if let (Some(Verdict::Moved(row)), Change::Finish(Outcome::Succeeded(result))) =
+                (posted.value.0.first(), &post.change)
+                && row.state == State::Succeeded
+            {
+                self.waits.tell_early(live.id, result);
+            }
             posted.receipt.committed().await?;
             Ok::<_, store::Error>(posted.value)
         };

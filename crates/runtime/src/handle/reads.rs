@@ -15,7 +15,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Post, Verdict};
 use raincheck_core::task::{Payload, Row, TaskEvent, WaitReason};
 
-use super::{Accepted, Cancelled, Handle, Kept, View};
+use super::{Accepted, Cancelled, Handle, Kept, View, Waited};
 use crate::waits::Watch;
 
 impl Handle {
@@ -87,10 +87,37 @@ impl Handle {
         if let Some(mut watch) = watch {
             // The watch began before the task: its end cannot have come unheard.
             let _late = timeout(wait.min(FOREVER), watch.ended()).await;
-            let view = self.view(&row.task.scope, row.id()).await;
-            return view.map_err(|error| if error.kind == Kind::NotFound { lost() } else { error });
+            return self.accepted_view(&row).await;
         }
         self.wait_end(&row.task.scope, row.id(), wait).await
+    }
+
+    async fn accepted_view(&self, row: &Row) -> Result<View, Error> {
+        let view = self.view(&row.task.scope, row.id()).await;
+        view.map_err(|error| if error.kind == Kind::NotFound { lost() } else { error })
+    }
+
+    /// Waits for the result of a call as [`wait_accepted`](Self::wait_accepted) does. That of an inline
+    /// request without a key is returned before its commit: nobody has a handle of it, and this answer
+    /// is all that is ever known of it by its caller [DUR-1].
+    ///
+    /// # Errors
+    /// As of [`wait_accepted`](Self::wait_accepted).
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn wait_result(&self, accepted: Accepted, wait: Duration) -> Result<Waited, Error> {
+        let Accepted { row, watch, .. } = accepted;
+        let view = if let Some(mut watch) = watch {
+            let _late = timeout(wait.min(FOREVER), watch.ended()).await;
+            if let Some(result) = watch.take_early() {
+                return Ok(Waited::Result(result));
+            }
+            self.accepted_view(&row).await?
+        } else {
+            self.wait_end(&row.task.scope, row.id(), wait).await?
+        };
+        Ok(Waited::View(Box::new(view)))
     }
 
     /// Begins to watch a task. Register first, then read, then wait: nothing is missed [CALL-4].

@@ -49,6 +49,9 @@ impl Handle {
             submit.task.limits.accept = Duration::MAX;
         }
         let watch = submit.is_inline.then(|| self.watch(submit.task.id));
+        if let Some(watch) = watch.as_ref().filter(|_| submit.task.key.is_none()) {
+            watch.want_early();
+        }
         let shared = Arc::clone(&self.shared);
         let mut submission = self.shared.detached(accept(shared, submit)).await?;
         if let Submission::Task(accepted) = &mut submission {

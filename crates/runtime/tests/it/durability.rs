@@ -6,7 +6,7 @@ use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::WaitReason;
-use raincheck_runtime::{Functions, Request, Submission};
+use raincheck_runtime::{Functions, Request, Submission, Waited};
 
 use crate::gated::Gated;
 use crate::world::{Gate, LONG, World, options, request, spec, text};
@@ -191,6 +191,32 @@ async fn a_call_in_place_looks_at_once_when_the_store_fails_under_it() {
     let waited = world.handle.wait_accepted(accepted, LONG);
     let view = tokio::time::timeout(60 * SECOND, waited).await.expect("it looked");
     assert!(!view.expect("a task").row.state.is_terminal());
+}
+
+/// Makes an inline call, and waits for its answer while no end is committed.
+async fn answered_meanwhile(request: Request) -> Waited {
+    let gate = Gate::new();
+    let (world, store) = world(&gate);
+    let accepted = world.submit(Request { is_inline: true, ..request }).await;
+    let id = accepted.row.id();
+    gate.begun(1).await;
+    world.reaches(id, State::Running).await;
+    store.hold_commits();
+    gate.open(1);
+    let waited = world.handle.wait_result(accepted, LONG).await.expect("an answer");
+    store.commit();
+    assert_eq!(world.end(id).await.row.state, State::Succeeded, "it is recorded all the same");
+    waited
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_result_of_a_call_without_a_handle_and_a_key_passes_the_store_by() {
+    // [DUR-1] [CALL-1]: what is read from the store waits there for its commit.
+    let waited = answered_meanwhile(request("gate")).await;
+    assert!(matches!(waited, Waited::Result(_)), "{waited:?}");
+    let keyed = Request { key: Some("again".into()), ..request("gate") };
+    let waited = answered_meanwhile(keyed).await;
+    assert!(matches!(waited, Waited::View(_)), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
