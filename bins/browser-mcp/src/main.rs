@@ -21,6 +21,7 @@ use raincheck_app::config::LimitFlags;
 use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
+use raincheck_store_sqlite::Reader;
 
 /// The name of the binary, and of its part of the state folder.
 const BINARY: &str = "browser-mcp";
@@ -93,7 +94,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Status { json } => {
             let paths = Paths::resolve(BINARY, shared)?;
             let places = places(&paths);
-            let report = status::look(&THIS, &paths, now(), |_| None).listening(places.running());
+            let report =
+                status::look(&THIS, &paths, now(), Reader::workers_of).listening(places.running());
             let report = report.with("extension", extension::described(&places));
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)

@@ -18,6 +18,7 @@ use raincheck_app::doctor::{self, Patient};
 use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
+use raincheck_store_sqlite::Reader;
 
 /// The name of the binary, and of its part of the state folder.
 const BINARY: &str = "raincheck";
@@ -84,7 +85,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         }
         Common::Status { json } => {
             let paths = Paths::resolve(BINARY, shared)?;
-            let report = status::look(&THIS, &paths, now(), tasks::busy_workers);
+            let report = status::look(&THIS, &paths, now(), Reader::workers_of);
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }

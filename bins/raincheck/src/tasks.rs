@@ -12,16 +12,13 @@ mod show;
 mod words;
 
 use std::future::Future;
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use raincheck::core::ids::TaskId;
 use raincheck::core::time::Timestamp;
-use raincheck::core::worker::Worker;
 use raincheck_app::Failure;
 use raincheck_app::cli::{Serving, Shared};
-use raincheck_store_sqlite::Reader;
 use tokio::runtime;
 
 use place::Place;
@@ -101,14 +98,6 @@ pub(crate) fn run(
             let reason = reason.as_deref().map(Arc::from);
             wait_for(cancel::run(&place, id(task_id)?, reason, *json))
         }
-    }
-}
-
-/// Lists the workers of a store that have a task, where it can be read.
-pub(crate) fn busy_workers(store: &Path) -> Option<Vec<Worker>> {
-    match Reader::open(store).ok()? {
-        Some(reader) => reader.workers().ok(),
-        None => Some(Vec::new()),
     }
 }
 

@@ -150,7 +150,7 @@ impl Executor for Shelf {
         }
         self.warn(&context);
         if self.start_report() == StartReport::ByExecutor
-            && let Err(error) = context.started().await
+            && let Err(error) = context.runs().await
         {
             return Outcome::Failed(error);
         }

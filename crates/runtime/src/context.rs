@@ -102,12 +102,20 @@ impl TaskContext {
         Err(error.with_guarantee(Guarantee::NotExecuted))
     }
 
-    /// Says that the attempt is known to run, until the store keeps it: a fact stays one while the
-    /// store fails.
+    /// Says that the attempt is known to run.
+    ///
+    /// # Errors
+    /// When the attempt is not the task's any more, or the store failed.
+    pub async fn started(&self) -> Result<(), Error> {
+        self.say(Change::Start).await
+    }
+
+    /// Says that the attempt is known to run, until the store keeps it: what runs already is not to be
+    /// held back while the store fails.
     ///
     /// # Errors
     /// When the attempt is not the task's any more.
-    pub async fn started(&self) -> Result<(), Error> {
+    pub async fn runs(&self) -> Result<(), Error> {
         let start = || {
             let start = Post::attempt(self.live.id, self.live.fence, Change::Start);
             self.shared.post_one(start)

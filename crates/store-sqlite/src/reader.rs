@@ -146,6 +146,15 @@ impl Reader {
         Ok(Some(n.map_err(Fault::from)?))
     }
 
+    /// Lists the [workers](Self::workers) of a file that have a task; `None` when it cannot be read.
+    #[must_use]
+    pub fn workers_of(path: &Path) -> Option<Vec<Worker>> {
+        match Self::open(path).ok()? {
+            Some(reader) => reader.workers().ok(),
+            None => Some(Vec::new()),
+        }
+    }
+
     /// Lists the workers that have a task, of all scopes [QUEUE-7].
     ///
     /// # Errors

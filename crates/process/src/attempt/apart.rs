@@ -216,7 +216,7 @@ async fn listen(
     let announce = async {
         begun.notified().await;
         if !is_announced {
-            if let Err(error) = context.started().await {
+            if let Err(error) = context.runs().await {
                 tracing::debug!(task = %context.id(), %error, "a start came too late");
             }
             is_announced = true;

@@ -167,7 +167,7 @@ impl Executor for Announcing {
         }
         self.0.note(context.id());
         self.0.pass().await;
-        match context.started().await {
+        match context.runs().await {
             Ok(()) => text("ran"),
             Err(error) => Outcome::Failed(error),
         }
