@@ -200,12 +200,14 @@ impl<'a> Run<'a> {
 
     fn look(&mut self) -> Step {
         if self.give_up.is_some() {
+            self.context.given_up();
             return Step::End(Outcome::Cancelled);
         }
         let grace = self.bridge.settings().reconnect_grace;
         if Instant::now() < self.last_word() + grace {
             return Step::On;
         }
+        self.context.given_up();
         let words = format!("the browser that ran it was silent for {} s", grace.as_secs());
         Step::End(Outcome::Failed(Error::new(Kind::PeerLost, words)))
     }

@@ -50,6 +50,9 @@ pub enum Change {
     CommitCancel,
     /// The executor ended.
     Finish(Outcome),
+    /// The executor gave up on a peer that did not say how the attempt ended; what it still says is
+    /// kept as a late result [LEASE-7].
+    GiveUp(Outcome),
     /// A deadline passed.
     Due(Deadline),
 }
@@ -145,11 +148,13 @@ const fn event_of(change: &Change) -> Event {
         Change::GiveInput => Event::GiveInput,
         Change::RequestCancel { .. } => Event::RequestCancel,
         Change::CommitCancel => Event::CommitCancel,
-        Change::Finish(Outcome::Succeeded(_)) => Event::Succeed,
-        // An executor that kept the run deadline itself, such as while no server ran.
-        Change::Finish(Outcome::Failed(Error { kind: Kind::RunTimeout, .. })) => Event::RunDue,
-        Change::Finish(Outcome::Failed(_)) => Event::Fail,
-        Change::Finish(Outcome::Cancelled) => Event::Cancel,
+        Change::Finish(outcome) | Change::GiveUp(outcome) => match outcome {
+            Outcome::Succeeded(_) => Event::Succeed,
+            // An executor that kept the run deadline itself, such as while no server ran.
+            Outcome::Failed(Error { kind: Kind::RunTimeout, .. }) => Event::RunDue,
+            Outcome::Failed(_) => Event::Fail,
+            Outcome::Cancelled => Event::Cancel,
+        },
         Change::Due(deadline) => deadline.event(),
     }
 }
@@ -157,7 +162,7 @@ const fn event_of(change: &Change) -> Event {
 /// The outcome that a change would end the task with, if it ends it.
 fn ending(row: &Row, change: &Change) -> Option<Outcome> {
     match change {
-        Change::Finish(outcome) => Some(outcome.clone()),
+        Change::Finish(outcome) | Change::GiveUp(outcome) => Some(outcome.clone()),
         Change::Due(deadline) => due(row, *deadline),
         Change::Hold(_)
         | Change::Resume
@@ -270,8 +275,8 @@ fn apply(row: &mut Row, now: Timestamp, change: &Change, on: Event, to: State) {
         }
         Change::Due(Deadline::Backoff) => resume(row, now),
         Change::Due(deadline) => row.deadlines.set(*deadline, None),
-        Change::Finish(_) => {
-            row.has_reported = true;
+        Change::Finish(_) | Change::GiveUp(_) => {
+            row.has_reported = matches!(change, Change::Finish(_));
             // An attempt that ended before anybody said that it runs began at its lease at the latest.
             row.started_at = row.started_at.or(row.heartbeat_at);
         }
@@ -361,7 +366,9 @@ fn note(row: &mut Row, now: Timestamp, from: State, on: Event, change: &Change) 
         note: match change {
             Change::RequestCancel { reason } => reason.clone(),
             Change::Hold(reason) => Some(reason.as_str().into()),
-            Change::Finish(Outcome::Failed(error)) => Some(error.kind.as_str().into()),
+            Change::Finish(Outcome::Failed(error)) | Change::GiveUp(Outcome::Failed(error)) => {
+                Some(error.kind.as_str().into())
+            }
             Change::Resume
             | Change::Lease { .. }
             | Change::Accept
@@ -371,6 +378,7 @@ fn note(row: &mut Row, now: Timestamp, from: State, on: Event, change: &Change) 
             | Change::GiveInput
             | Change::CommitCancel
             | Change::Finish(_)
+            | Change::GiveUp(_)
             | Change::Due(_) => None,
         },
     }

@@ -145,6 +145,12 @@ impl TaskContext {
         Ok(())
     }
 
+    /// Says that what `execute` returns is not what the peer said, of which nothing is heard any more:
+    /// a result that it brings later is kept beside the outcome [LEASE-7].
+    pub fn given_up(&self) {
+        self.live.was_given_up.store(true, Ordering::Release);
+    }
+
     /// Says that the executor has committed to end the task as asked: only `cancelled` is left
     /// [CANCEL-5]. Changes nothing when no cancel was asked for.
     pub async fn committed_to_end(&self) {

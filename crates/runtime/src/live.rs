@@ -41,6 +41,8 @@ pub(crate) struct Live {
     /// Its executor is gone: whatever comes now is the end that it reported itself.
     pub(crate) has_ended: AtomicBool,
     pub(crate) was_given_back: AtomicBool,
+    /// Its outcome is not what its peer said.
+    pub(crate) was_given_up: AtomicBool,
     pub(crate) uses_log: AtomicBool,
     /// It was begun by an earlier server.
     pub(crate) is_adopted: bool,
@@ -61,6 +63,7 @@ impl Live {
             reason: OnceLock::new(),
             has_ended: AtomicBool::new(false),
             was_given_back: AtomicBool::new(false),
+            was_given_up: AtomicBool::new(false),
             uses_log: AtomicBool::new(row.attempt > 1),
             is_adopted: false,
             lease: row.task.limits.lease,

@@ -396,7 +396,9 @@ impl TaskStore for SqliteStore {
         let mut size = 0;
         for post in batch {
             let outcome = match &post.change {
-                Change::Finish(outcome) => Some(self.store_outcome(post.id, outcome).await?),
+                Change::Finish(outcome) | Change::GiveUp(outcome) => {
+                    Some(self.store_outcome(post.id, outcome).await?)
+                }
                 Change::Hold(_)
                 | Change::Resume
                 | Change::Lease { .. }

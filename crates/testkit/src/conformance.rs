@@ -44,6 +44,7 @@ async fn attempts(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::a_queued_task_is_cancelled_at_once(&*make().await).await;
     tasks::a_slot_outlives_its_task(&*make().await).await;
     tasks::a_late_outcome_is_kept_beside_the_end(&*make().await).await;
+    tasks::what_a_peer_says_after_it_was_given_up_is_kept(&*make().await).await;
     tasks::a_stale_attempt_changes_nothing(&*make().await).await;
     tasks::a_report_after_the_last_word_is_not_kept(&*make().await).await;
     tasks::a_dead_attempt_leaves_nothing_to_the_next(&*make().await).await;

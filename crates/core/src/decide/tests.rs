@@ -108,6 +108,20 @@ fn once_the_executor_committed_to_end_it_the_end_is_cancelled() {
 }
 
 #[test]
+fn an_attempt_that_was_given_up_is_not_reported() {
+    // [LEASE-7]
+    let running = after(row(|_| {}), &[lease(), Change::Start]);
+    let lost = Outcome::Failed(Error::new(Kind::PeerLost, "silent"));
+    let decision = decide(&running, NOW, &Change::GiveUp(lost.clone()), None).expect("accepted");
+    assert_eq!((decision.row.state, decision.row.has_reported), (State::Failed, false));
+    assert_eq!((decision.outcome, decision.late), (Some(lost), None));
+    let asked = after(running, &[Change::RequestCancel { reason: None }]);
+    let decision =
+        decide(&asked, NOW, &Change::GiveUp(Outcome::Cancelled), None).expect("accepted");
+    assert_eq!((decision.row.state, decision.row.has_reported), (State::Cancelled, false));
+}
+
+#[test]
 fn the_grace_that_ends_a_cancelling_task_leaves_nothing_late() {
     // [CANCEL-6]
     let row = after(row(|_| {}), &[lease(), Change::Start, cancel(), Change::CommitCancel]);

@@ -226,7 +226,11 @@ impl Shared {
     /// Posts the end of an attempt, frees its place and takes the next task of the lane, all in one
     /// transaction. While the store fails, the outcome is kept here [DUR-5].
     async fn finish(&self, live: &Arc<Live>, outcome: Outcome, lane: LaneId) -> Option<Claimed> {
-        let mut post = Post::attempt(live.id, live.fence, Change::Finish(outcome));
+        let change = match live.was_given_up.load(Ordering::Acquire) {
+            true => Change::GiveUp(outcome),
+            false => Change::Finish(outcome),
+        };
+        let mut post = Post::attempt(live.id, live.fence, change);
         post.extra = live.take_extra();
         post.releases = true;
         let once = || async {

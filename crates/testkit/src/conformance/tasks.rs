@@ -225,6 +225,27 @@ pub(super) async fn a_late_outcome_is_kept_beside_the_end(store: &dyn TaskStore)
     assert!(payload.late.is_some(), "[LEASE-7] the late result is not kept");
 }
 
+pub(super) async fn what_a_peer_says_after_it_was_given_up_is_kept(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |_| {})).await;
+    let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    post(store, START, attempt(&claimed, Change::Start, false)).await;
+    let lost = Outcome::Failed(Error::new(Kind::PeerLost, "silent"));
+    post(store, at(6), attempt(&claimed, Change::GiveUp(lost.clone()), true)).await;
+    for is_late in [true, false] {
+        let verdict = post(store, at(7), attempt(&claimed, done("late"), false)).await;
+        assert_eq!(matches!(verdict, Verdict::Late(_)), is_late, "[LEASE-7] got {verdict:?}");
+    }
+    let (row, payload) = task(store, 0).await;
+    assert_eq!(row.state, State::Failed, "[STATE-2] a late event moved a terminal task");
+    assert_eq!(
+        payload.outcome,
+        Some(lost),
+        "[STATE-2] a late result took the place of the outcome"
+    );
+    assert!(payload.late.is_some(), "[LEASE-7] the late result is not kept");
+}
+
 pub(super) async fn a_stale_attempt_changes_nothing(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;
