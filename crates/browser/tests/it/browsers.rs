@@ -1,0 +1,68 @@
+//! Several browsers at once.
+
+use raincheck_browser::Settings;
+use raincheck_core::lifecycle::State;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::world::{SECOND, World, is_about, request, seconds_since};
+
+#[tokio::test(start_paused = true)]
+async fn a_command_goes_to_the_browser_that_it_names() {
+    // [QUEUE-1]
+    let world = World::new();
+    let (one, two) = (world.extension("one", "1"), world.extension("two", "1"));
+    one.poll(SECOND).await;
+    two.poll(SECOND).await;
+    let named = json!({ "action": "reload", "tab_id": 7, "browser_id": "one" });
+    let named = world.submit(request(&named)).await.id();
+    let other = json!({ "action": "reload", "tab_id": 7, "browser_id": "two" });
+    let other = world.submit(request(&other)).await.id();
+    let (first, second) = tokio::join!(one.accept(), two.accept());
+    assert!(is_about(&first, named) && is_about(&second, other));
+    assert_eq!(one.say(&first, "complete", "").await, "accepted");
+    assert_eq!(world.end(named).await.row.state, State::Succeeded);
+    assert_eq!(world.state(other).await, State::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_names_none_goes_to_the_one_that_polls() {
+    let world = World::new();
+    let (one, two) = (world.extension("one", "1"), world.extension("two", "1"));
+    two.poll(SECOND).await;
+    let mut held = std::pin::pin!(one.command());
+    assert!(timeout(SECOND, &mut held).await.is_err());
+    let id = world.script(7, "1").await;
+    assert!(is_about(&held.await, id));
+    assert!(two.poll(SECOND).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_browser_too_many_is_refused_until_another_is_gone() {
+    let world = World::with(Settings { max_browsers: 2, ..Settings::default() });
+    let (one, two) = (world.extension("one", "1"), world.extension("two", "1"));
+    one.poll(SECOND).await;
+    two.poll(SECOND).await;
+    let three = world.extension("three", "1");
+    let (status, answer) = three.ask("/pending-queries?wait_ms=0", None).await;
+    assert_eq!((status, &answer["code"]), (503, &"queue_full".into()), "{answer}");
+    sleep(4 * SECOND).await;
+    assert_eq!(three.ask("/pending-queries?wait_ms=0", None).await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_poll_of_a_browser_ends_the_older_one() {
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    let begin = Instant::now();
+    let mut older = std::pin::pin!(browser.poll(20 * SECOND));
+    assert!(timeout(SECOND, &mut older).await.is_err());
+    let newer = browser.command();
+    let call = async {
+        assert!(older.await.is_empty());
+        assert!(seconds_since(begin) < 1.1);
+        world.script(7, "1").await
+    };
+    let (entry, id) = tokio::join!(newer, call);
+    assert!(is_about(&entry, id));
+}

@@ -1,0 +1,67 @@
+//! One lane for each tab, held while no browser is there.
+
+use raincheck_core::lifecycle::State;
+use raincheck_core::task::WaitReason;
+use tokio::time::{sleep, timeout};
+
+use crate::world::{SECOND, World, is_about};
+
+#[tokio::test(start_paused = true)]
+async fn commands_wait_for_a_browser_and_go_on_in_order() {
+    // [QUEUE-5] [QUEUE-1]
+    let world = World::new();
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(world.script(7, &n.to_string()).await);
+    }
+    for id in &ids {
+        let row = world.view(*id).await.row;
+        assert_eq!((row.state, row.waiting), (State::Waiting, Some(WaitReason::WaitingForBrowser)));
+    }
+    let browser = world.extension("a", "1");
+    for id in ids {
+        let entry = browser.accept().await;
+        assert!(is_about(&entry, id));
+        assert!(browser.poll(SECOND).await.is_empty(), "one at a time");
+        browser.say(&entry, "complete", r#""result":1"#).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tab_does_not_wait_for_another() {
+    // [QUEUE-1]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    world.script(1, "1").await;
+    browser.accept().await;
+    let other = world.script(2, "2").await;
+    assert!(is_about(&browser.accept().await, other));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_counts_as_gone_a_moment_after_its_last_word() {
+    // [QUEUE-5]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let early = world.script(7, "1").await;
+    assert_eq!(world.state(early).await, State::Scheduled);
+    assert!(is_about(&browser.command().await, early));
+    sleep(4 * SECOND).await;
+    let late = world.script(7, "2").await;
+    assert_eq!(world.state(late).await, State::Waiting);
+    let entry = browser.command().await;
+    assert!(is_about(&entry, late), "{entry}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_whose_extension_goes_away_ends() {
+    // [QUEUE-5]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    assert!(timeout(10 * SECOND, browser.poll(30 * SECOND)).await.is_err());
+    sleep(4 * SECOND).await;
+    let id = world.script(7, "1").await;
+    assert_eq!(world.state(id).await, State::Waiting);
+}
