@@ -9,7 +9,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
 use raincheck_runtime::{Attempt, Executor, StartReport, Stop, TaskContext};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Browser;
@@ -17,6 +17,9 @@ use crate::desk::{Command, Move, Report, Stage};
 use crate::tools::Order;
 use crate::verdict::Verdict;
 use crate::views;
+
+/// The pause before a store that failed is asked again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Further away than any limit.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -34,8 +37,8 @@ impl Executor for Browser {
     /// other is finished by the browser that comes back [LEASE-5, LEASE-6].
     async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
         let has_begun = attempt.row.started_at.is_some() || attempt.row.state == State::Running;
-        if !has_begun && context.not_delivered().await.is_ok() {
-            return None;
+        if !has_begun {
+            return give_back(&context).await;
         }
         Some(match Order::read(&attempt) {
             Ok(order) => Run::new(self, &attempt, order, context, Stage::Accepted).run().await,
@@ -49,6 +52,22 @@ impl Executor for Browser {
 
     fn start_report(&self) -> StartReport {
         StartReport::ByExecutor
+    }
+}
+
+/// Puts a command of an earlier server back in line. While the store fails nobody may begin with it.
+async fn give_back(context: &TaskContext) -> Option<Outcome> {
+    loop {
+        match context.not_delivered().await {
+            Ok(()) => return None,
+            Err(error) if error.kind == Kind::StorageUnavailable => {}
+            // It has ended meanwhile.
+            Err(_) => return Some(Outcome::Cancelled),
+        }
+        tokio::select! {
+            () = context.stop().cancelled() => return Some(Outcome::Cancelled),
+            () = sleep(PAUSE) => {}
+        }
     }
 }
 

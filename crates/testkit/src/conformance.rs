@@ -29,6 +29,7 @@ where
 {
     queue(&make).await;
     attempts(&make).await;
+    late(&make).await;
     reading(&make).await;
 }
 
@@ -43,14 +44,17 @@ async fn queue(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
 async fn attempts(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::a_queued_task_is_cancelled_at_once(&*make().await).await;
     tasks::a_slot_outlives_its_task(&*make().await).await;
-    tasks::a_late_outcome_is_kept_beside_the_end(&*make().await).await;
-    tasks::what_a_peer_says_after_it_was_given_up_is_kept(&*make().await).await;
     tasks::a_stale_attempt_changes_nothing(&*make().await).await;
-    tasks::a_report_after_the_last_word_is_not_kept(&*make().await).await;
     tasks::a_dead_attempt_leaves_nothing_to_the_next(&*make().await).await;
     tasks::deadlines_fire_and_heartbeats_hold_them_off(&*make().await).await;
     tasks::a_failed_attempt_is_retried_by_policy(&*make().await).await;
     tasks::an_end_between_attempts_is_no_attempt(&*make().await).await;
+}
+
+async fn late(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
+    tasks::a_late_outcome_is_kept_beside_the_end(&*make().await).await;
+    tasks::what_a_peer_says_after_it_was_given_up_is_kept(&*make().await).await;
+    tasks::a_report_after_the_last_word_is_not_kept(&*make().await).await;
 }
 
 async fn reading(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {

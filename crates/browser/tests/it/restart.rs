@@ -48,6 +48,24 @@ async fn what_was_delivered_and_never_accepted_is_delivered_again_under_a_new_fe
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_command_that_survived_may_not_begin_while_the_store_fails() {
+    // [LEASE-5] [DUR-1] [DUR-5]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let id = world.script(7, "1").await;
+    let first = browser.command().await;
+    world.store.break_down();
+    let world = world.restarted().await;
+    let browser = world.extension("a", "1");
+    assert_eq!(browser.say(&first, "accepted", "").await, "storage_unavailable");
+    world.store.mend();
+    let second = browser.accept().await;
+    assert!(is_about(&second, id));
+    assert!(second["fence"].as_u64() > first["fence"].as_u64());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_order_of_a_tab_survives() {
     // [DUR-3] [QUEUE-1]
     let world = World::new();
