@@ -5,7 +5,7 @@
 
 mod stage;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,7 +125,8 @@ pub(crate) enum Addressee {
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     seats: BTreeMap<Arc<str>, Seat>,
-    commands: HashMap<TaskId, Laid>,
+    /// In the order of their ids, so that the same past leads to the same future.
+    commands: BTreeMap<TaskId, Laid>,
     n_polls: u64,
     n_laid: u64,
 }

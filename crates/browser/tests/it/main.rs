@@ -16,6 +16,7 @@ mod lanes;
 mod lease;
 mod restart;
 mod run;
+mod sim;
 mod store;
 mod verdicts;
 mod world;

@@ -1,11 +1,13 @@
 //! A store that outlives its server and fails when it is told to: the memory store, wrapped.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
@@ -18,18 +20,28 @@ use raincheck_core::store::{
 use raincheck_core::task::{Row, WaitReason};
 use raincheck_core::time::Timestamp;
 
+use crate::sim::{Dice, Fault};
+
 /// A memory store whose commits can be held back, or fail, and that the next server opens again.
 pub(crate) struct Store {
     inner: MemoryStore,
     is_committing: watch::Sender<bool>,
     fails: AtomicBool,
+    /// Says how late commits are.
+    pace: OnceLock<Mutex<Dice>>,
+    fault: OnceLock<Fault>,
+    /// What the first read of a task showed.
+    first: Mutex<HashMap<TaskId, Found>>,
 }
 
-struct Commit(watch::Receiver<bool>);
+struct Commit(watch::Receiver<bool>, Duration);
 
 #[async_trait]
 impl Committed for Commit {
     async fn wait(mut self: Box<Self>) -> Result<(), Error> {
+        if !self.1.is_zero() {
+            sleep(self.1).await;
+        }
         let committed = self.0.wait_for(|is_committing| *is_committing).await;
         committed.map(|_| ()).map_err(|_| Error::new("the store is gone"))
     }
@@ -41,7 +53,26 @@ impl Store {
             inner: MemoryStore::new(MemoryLimits::default()),
             is_committing: watch::Sender::new(true),
             fails: AtomicBool::new(false),
+            pace: OnceLock::new(),
+            fault: OnceLock::new(),
+            first: Mutex::default(),
         })
+    }
+
+    /// Makes one commit in three late.
+    pub(crate) fn slow_down(&self, dice: Dice) {
+        assert!(self.pace.set(Mutex::new(dice)).is_ok(), "it has a pace");
+    }
+
+    /// Plants a fault.
+    pub(crate) fn plant(&self, fault: Option<Fault>) {
+        if let Some(fault) = fault {
+            assert!(self.fault.set(fault).is_ok(), "it has a fault");
+        }
+    }
+
+    fn is_planted(&self, fault: Fault) -> bool {
+        self.fault.get() == Some(&fault)
     }
 
     /// Lets the next server open it.
@@ -72,9 +103,17 @@ impl Store {
         Ok(())
     }
 
+    fn commit_of(&self) -> Receipt {
+        let lag = self.pace.get().map_or(Duration::ZERO, |dice| {
+            let mut dice = dice.lock().expect("dice");
+            let is_late = dice.one_in(3);
+            Duration::from_millis(if is_late { dice.between(1, 250) } else { 0 })
+        });
+        Receipt::Pending(Box::new(Commit(self.is_committing.subscribe(), lag)))
+    }
+
     fn later<T>(&self, posted: Posted<T>) -> Posted<T> {
-        let commit = Commit(self.is_committing.subscribe());
-        Posted { value: posted.value, receipt: Receipt::Pending(Box::new(commit)) }
+        Posted { value: posted.value, receipt: self.commit_of() }
     }
 }
 
@@ -95,6 +134,9 @@ impl TaskStore for Store {
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
+        if self.is_planted(Fault::TwoInATab) && lane.as_str().starts_with("tab:") {
+            return self.inner.set_lane(lane, lane::Config::new(2, 32)).await;
+        }
         self.inner.set_lane(lane, config).await
     }
 
@@ -149,11 +191,21 @@ impl TaskStore for Store {
 
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
         self.check()?;
+        if self.is_planted(Fault::DeadlinesSleep) {
+            return Ok(Posted { value: None, receipt: Receipt::Ready });
+        }
         self.inner.fire(now, limit).await
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
-        self.inner.find(scope, id).await
+        let found = self.inner.find(scope, id).await?;
+        if self.is_planted(Fault::ShowsThePast) {
+            let is_late = self.pace.get().is_some_and(|dice| dice.lock().expect("dice").one_in(9));
+            let first =
+                self.first.lock().expect("a map").entry(id).or_insert(found.clone()).clone();
+            return Ok(if is_late { first } else { found });
+        }
+        Ok(found)
     }
 
     async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
@@ -179,6 +231,6 @@ impl TaskStore for Store {
     }
 
     fn barrier(&self) -> Receipt {
-        Receipt::Pending(Box::new(Commit(self.is_committing.subscribe())))
+        self.commit_of()
     }
 }
