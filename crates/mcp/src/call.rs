@@ -68,7 +68,7 @@ async fn attempt(
         Submission::Answer(outcome) => return Ok(ended(None, &outcome)),
     };
     let id = accepted.row.id();
-    match follow(facade, accepted, wait, &mut caller).await {
+    match follow_inline(facade, accepted, wait, &mut caller).await {
         Some(waited) => match waited? {
             Waited::Result(contents) => Ok(Answer::result(&contents)),
             Waited::View(view) => Ok(answer(facade, &caller, &view)),
@@ -77,32 +77,58 @@ async fn attempt(
     }
 }
 
-/// Waits for the end of a task within the budget; `None` when the caller went away before.
+/// Waits for the end of a task that its caller knows by an id, so for its commit, within the budget;
+/// `None` when the caller went away before.
 pub(crate) async fn follow(
     facade: &Facade,
     accepted: Accepted,
     wait: Duration,
     caller: &mut Caller,
-) -> Option<Result<Waited, Error>> {
-    let (cancelled, closing) = (caller.cancelled.clone(), caller.closing.clone());
-    let last_moment = async {
-        closing.cancelled_owned().await;
-        sleep(LAST_WAIT.min(wait)).await;
-    };
+) -> Option<Result<View, Error>> {
+    let gone = gone(caller, wait);
     let end = async {
         match caller.listener {
-            Some(_) => {
-                let view = end_of(facade, accepted.row.id(), wait, caller).await;
-                view.map(|view| Waited::View(Box::new(view)))
-            }
-            None => facade.engine().wait_result(accepted, wait).await,
+            Some(_) => end_of(facade, accepted.row.id(), wait, caller).await,
+            None => facade.engine().wait_accepted(accepted, wait).await,
         }
     };
+    unless(gone, end).await
+}
+
+/// The same for a task that its caller has no handle of: its result may come before its commit.
+async fn follow_inline(
+    facade: &Facade,
+    accepted: Accepted,
+    wait: Duration,
+    caller: &mut Caller,
+) -> Option<Result<Waited, Error>> {
+    if caller.listener.is_some() {
+        let view = follow(facade, accepted, wait, caller).await?;
+        return Some(view.map(|view| Waited::View(Box::new(view))));
+    }
+    unless(gone(caller, wait), facade.engine().wait_result(accepted, wait)).await
+}
+
+/// Ends when the caller no longer wants an answer, or can hardly get one any more.
+fn gone(caller: &Caller, wait: Duration) -> impl Future<Output = ()> + use<> {
+    let (cancelled, closing) = (caller.cancelled.clone(), caller.closing.clone());
+    async move {
+        let last_moment = async {
+            closing.cancelled_owned().await;
+            sleep(LAST_WAIT.min(wait)).await;
+        };
+        tokio::select! {
+            () = cancelled.cancelled_owned() => {}
+            () = last_moment => {}
+        }
+    }
+}
+
+async fn unless<T>(gone: impl Future<Output = ()>, end: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
-        waited = end => Some(waited),
-        () = cancelled.cancelled_owned() => None,
-        () = last_moment => None,
+        end = end => Some(end),
+        () = gone => None,
     }
 }
 

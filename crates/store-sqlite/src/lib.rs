@@ -54,7 +54,7 @@
 //!
 //! SQLite is built as it comes unless `LIBSQLITE3_FLAGS=-DHAVE_FDATASYNC` is set when it is compiled, as
 //! this project's own builds do on every system: with it a commit on Linux waits for what it wrote and
-//! not for the time of the file's last change as well, which takes about half as long.
+//! not for the time of the file's last change as well.
 
 mod fault;
 

@@ -14,7 +14,7 @@ use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::text;
-use raincheck_runtime::{Submission, Waited};
+use raincheck_runtime::Submission;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -109,11 +109,7 @@ async fn order(
     };
     let id = accepted.row.id();
     let view = match follow(facade, accepted, wait, caller).await {
-        Some(waited) => match waited? {
-            Waited::View(view) => *view,
-            // A command is committed before its call is answered: it has an id to come back with.
-            Waited::Result(_) => engine.view(&caller.scope, id).await?,
-        },
+        Some(view) => view?,
         // The caller went away; the command has an id and goes on [CANCEL-7].
         None => engine.view(&caller.scope, id).await?,
     };
