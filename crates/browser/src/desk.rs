@@ -104,8 +104,10 @@ pub(crate) struct Poll {
 pub(crate) enum Taken {
     /// A newer poll of the same browser took its place.
     Replaced,
-    /// The entries, as JSON texts; none yet when empty.
+    /// The entries, as JSON texts.
     Entries(Vec<String>),
+    /// None yet; with the instant at which one that went out is due again.
+    Nothing(Option<Instant>),
 }
 
 /// Who a post about a command is for.
@@ -240,9 +242,11 @@ impl Desk {
             let Some(laid) = self.commands.get_mut(id) else { continue };
             entries.extend(laid.entry(now, *id, &seat.boot));
         }
-        if !entries.is_empty() {
-            seat.last_word = now;
+        if entries.is_empty() {
+            let laid = seat.outbox.values().filter_map(|id| self.commands.get(id));
+            return Taken::Nothing(laid.filter_map(|laid| laid.due_again(&seat.boot)).min());
         }
+        seat.last_word = now;
         Taken::Entries(entries)
     }
 
@@ -365,6 +369,18 @@ impl Desk {
 }
 
 impl Laid {
+    /// When what went out for the command goes out again, if nobody answers it.
+    fn due_again(&self, boot: &Arc<str>) -> Option<Instant> {
+        let sent = match (self.command.stage == Stage::Accepted, self.is_stopping) {
+            (true, true) => self.stop_sent,
+            (false, false) => {
+                self.delivered.as_ref().filter(|(to, _)| to == boot).map(|(_, at)| *at)
+            }
+            (true, false) | (false, true) => None,
+        };
+        sent.map(|at| at + UNSURE)
+    }
+
     /// Writes what the browser has to be told of the command now, if anything.
     fn entry(&mut self, now: Instant, id: TaskId, boot: &Arc<str>) -> Option<String> {
         let Command { stage, .. } = self.command;

@@ -144,16 +144,15 @@ impl<'a> Held<'a> {
             wake.as_mut().enable();
             let now = Instant::now();
             let taken = self.bridge.desk().take(now, &self.peer.name, self.poll.serial);
-            match taken {
-                Taken::Replaced => return "[]".to_owned(),
-                Taken::Entries(entries) if !entries.is_empty() || now >= deadline => {
-                    return format!("[{}]", entries.join(","));
-                }
-                Taken::Entries(_) => {}
-            }
+            let due = match taken {
+                Taken::Entries(entries) => return format!("[{}]", entries.join(",")),
+                Taken::Nothing(due) if now < deadline => due,
+                Taken::Nothing(_) | Taken::Replaced => return "[]".to_owned(),
+            };
             tokio::select! {
                 () = wake => {}
-                () = sleep_until(deadline) => {}
+                // What was lost on its way must not wait for something new.
+                () = sleep_until(due.unwrap_or(deadline).min(deadline)) => {}
                 () = self.bridge.closing().cancelled() => return "[]".to_owned(),
             }
         }

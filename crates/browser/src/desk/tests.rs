@@ -54,6 +54,7 @@ impl Table {
         match self.desk.take(self.now, &name(browser), serial) {
             Taken::Replaced => vec!["replaced".to_owned()],
             Taken::Entries(entries) => entries.iter().map(|entry| shown(entry)).collect(),
+            Taken::Nothing(_) => Vec::new(),
         }
     }
 

@@ -97,3 +97,20 @@ async fn whatever_is_said_about_a_command_takes_it_on() {
     sleep(5 * SECOND).await;
     assert_eq!(world.state(ids[0]).await, State::Running, "the time to accept is over");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_that_was_lost_goes_out_again_on_the_poll_that_is_held() {
+    // [BROWSER-10]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let id = world.script(7, "1").await;
+    let lost = browser.command().await;
+    let begin = Instant::now();
+    let entry = browser.command().await;
+    assert_eq!(entry, lost);
+    let took = seconds_since(begin);
+    assert!((0.75..0.76).contains(&took), "{took}");
+    assert_eq!(browser.say(&entry, "complete", r#""result":1"#).await, "accepted");
+    assert_eq!(result(&world.end(id).await), r#"{"result":1}"#);
+}

@@ -106,3 +106,21 @@ async fn a_cancel_of_what_has_ended_changes_nothing() {
     assert_eq!(world.cancel(id).await, State::Succeeded);
     assert!(browser.poll(SECOND).await.is_empty(), "nobody is told to stop");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_to_stop_that_was_lost_goes_out_again_on_the_poll_that_is_held() {
+    // [BROWSER-12]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let id = world.script(7, "1").await;
+    let entry = browser.accept().await;
+    world.cancel(id).await;
+    let lost = browser.command().await;
+    let begin = Instant::now();
+    assert_eq!(browser.command().await, lost);
+    let took = seconds_since(begin);
+    assert!((0.75..0.76).contains(&took), "{took}");
+    assert_eq!(browser.say(&entry, "cancelled", "").await, "accepted");
+    assert_eq!(world.end(id).await.row.state, State::Cancelled);
+}
