@@ -28,6 +28,9 @@ use crate::wire::{Said, Word};
 /// How long the extension is kept waiting for a commit before it is asked to post again.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// The pause before lanes are held or released again that could not be.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// The bridge to browsers: their commands as tasks, their words as outcomes. Cloning is cheap.
 #[derive(Clone)]
 pub struct Browser(Arc<Inner>);
@@ -208,10 +211,15 @@ impl Browser {
         let mut was_there = None;
         loop {
             let moved = self.0.moved.notified();
-            let (is_there, until) = self.presence();
+            let (is_there, mut until) = self.presence();
             if was_there != Some(is_there) {
-                was_there = Some(is_there);
-                self.hold(!is_there).await;
+                if self.hold(!is_there).await {
+                    was_there = Some(is_there);
+                } else {
+                    // A store that fails may be back soon.
+                    let again = Instant::now() + PAUSE;
+                    until = Some(until.map_or(again, |until| until.min(again)));
+                }
             }
             match until {
                 Some(until) => tokio::select! {
@@ -223,12 +231,15 @@ impl Browser {
         }
     }
 
-    async fn hold(&self, is_held: bool) {
-        let Ok(engine) = self.engine() else { return };
+    /// Holds every lane, or lets every lane go on; tells whether that was done.
+    async fn hold(&self, is_held: bool) -> bool {
+        let Ok(engine) = self.engine() else { return false };
         tracing::info!("{}", if is_held { "no browser is connected" } else { "a browser is here" });
-        if let Err(error) = self.0.lanes.lock().await.hold(engine, is_held).await {
+        let done = self.0.lanes.lock().await.hold(engine, is_held).await;
+        if let Err(error) = &done {
             tracing::error!(%error, is_held, "the lanes of tabs could not be held or released");
         }
+        done.is_ok()
     }
 
     /// Says that a browser came, or may have gone.

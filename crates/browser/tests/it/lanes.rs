@@ -2,9 +2,10 @@
 
 use raincheck_core::lifecycle::State;
 use raincheck_core::task::WaitReason;
+use raincheck_runtime::Request;
 use tokio::time::{sleep, timeout};
 
-use crate::world::{SECOND, World, is_about};
+use crate::world::{SECOND, World, is_about, script_in};
 
 #[tokio::test(start_paused = true)]
 async fn commands_wait_for_a_browser_and_go_on_in_order() {
@@ -64,4 +65,17 @@ async fn a_poll_whose_extension_goes_away_ends() {
     sleep(4 * SECOND).await;
     let id = world.script(7, "1").await;
     assert_eq!(world.state(id).await, State::Waiting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_that_comes_while_the_store_fails_gets_its_commands_once_it_is_back() {
+    // [QUEUE-5]
+    let world = World::new();
+    let request = Request { ready: Some(60 * SECOND), ..script_in(7, "1") };
+    let id = world.submit(request).await.id();
+    world.store.break_down();
+    let browser = world.extension("a", "1");
+    assert!(browser.poll(5 * SECOND).await.is_empty());
+    world.store.mend();
+    assert!(is_about(&browser.command().await, id));
 }
