@@ -22,6 +22,9 @@ const MAX_TEXT: usize = 8 * 1024;
 /// The deepest nesting of an event that is kept.
 const MAX_DEPTH: usize = 16;
 
+/// The most events that one event may tell to be lost.
+const MOST_LOST: u64 = 1 << 32;
+
 /// How many events one answer shows unless it says so.
 pub(crate) const PAGE: usize = 100;
 
@@ -133,7 +136,7 @@ impl Rings {
         let (_, shelf, field) = KINDS.iter().find(|(known, ..)| Some(*known) == kind.as_str())?;
         if let Some(lost) = event.get("dropped").and_then(Value::as_u64) {
             // The extension could not keep up, and says so.
-            self.rings.get_mut(*shelf as usize)?.n_seen += lost;
+            self.rings.get_mut(*shelf as usize)?.n_seen += lost.min(MOST_LOST);
             return Some(());
         }
         if let Some(field) = field {
@@ -271,5 +274,16 @@ mod tests {
         assert_eq!(rings.page(Shelf::Console, &rest).next, None);
         let found = Wanted { limit: 9, filter: Some("N4"), ..Wanted::default() };
         assert_eq!(texts(&rings, &found), [r#""n4""#]);
+    }
+
+    #[test]
+    fn no_count_of_lost_events_is_too_large() {
+        // [BROWSER-14]
+        let lost = r#"{"kind":"console","dropped":18446744073709551615}"#;
+        let (rings, told) = rings(&[lost, lost, r#"{"kind":"console","text":"after"}"#]);
+        assert_eq!(told, (3, 0));
+        let wanted = Wanted { limit: 9, ..Wanted::default() };
+        assert_eq!(texts(&rings, &wanted), [r#""after""#]);
+        assert_eq!(rings.page(Shelf::Console, &wanted).n_gone, 2 * MOST_LOST);
     }
 }
