@@ -6,11 +6,14 @@ import { Runner } from "../extension/commands/runner.js";
 /** `chrome.storage.session`: what is put in is copied, as the real one does. */
 export class Area {
   stored = {};
+  max_bytes = Infinity;
   async get(names) {
     return structuredClone(names === null ? this.stored : Object.fromEntries(Object.entries(this.stored).filter(([name]) => [names].flat().includes(name))));
   }
   async set(more) {
-    Object.assign(this.stored, structuredClone(more));
+    const next = { ...this.stored, ...structuredClone(more) };
+    if (Buffer.byteLength(JSON.stringify(next)) > this.max_bytes) throw new Error("Session storage quota bytes exceeded");
+    this.stored = next;
   }
   async remove(name) {
     delete this.stored[name];

@@ -162,13 +162,6 @@ test("an acceptance that met no server is posted again while there is time for i
   await runner.connected();
   await profile.settled();
   assert.deepEqual(profile.ran, ["a"]);
-
-  profile.server.is_up = false;
-  await runner.deliver([command("b")]);
-  profile.server.is_up = true;
-  profile.now += 4000;
-  await runner.connected();
-  assert.deepEqual([profile.ran, profile.journal.find("b")], [["a"], undefined]);
 });
 
 test("a running command that is cancelled ends cancelled, and its lane goes on [CANCEL-2]", async () => {
@@ -277,4 +270,88 @@ test("settled records are forgotten in time, open ones never", async () => {
   await runner.deliver([command("new")]);
   await until(() => profile.journal.find("new").state === "settled");
   assert.deepEqual(Object.keys(profile.area.stored).sort(), ["command:new", "command:open"]);
+});
+
+test("a storage that is full is emptied of what is settled, and commands go on", async () => {
+  const profile = new Profile();
+  const runner = await profile.start();
+  const answer = "深".repeat(10_000);
+  profile.area.max_bytes = 300_000;
+  for (let n = 0; n < 40; n++) await runner.deliver([command(`c${n}`, { params: { value: answer } })]);
+  await until(() => profile.server.ended.size === 40);
+  await profile.settled();
+  assert.equal(profile.ran.length, 40);
+});
+
+test("an answer that cannot be kept is posted all the same, and again until it has a verdict [LEASE-6]", async () => {
+  for (const is_up of [true, false]) {
+    const profile = new Profile();
+    let finish;
+    const runner = await profile.start(() => new Promise((resolve) => (finish = resolve)));
+    await runner.deliver([command("a")]);
+    await until(() => finish);
+    profile.blobs.put = async () => {
+      throw new Error("the disk is full");
+    };
+    profile.server.is_up = is_up;
+    finish("x".repeat(100_000));
+    if (!is_up) {
+      await until(() => profile.paused.length === 1);
+      profile.server.is_up = true;
+      profile.wake();
+    }
+    await profile.settled();
+    assert.deepEqual([profile.server.last("a").result.length, runner.open], [100_000, 0]);
+  }
+});
+
+test("a cancel that overtakes the confirmation ends the command at once [CANCEL-2]", async () => {
+  const profile = new Profile();
+  const { post } = profile.server;
+  let confirm;
+  profile.server.post = async (items) => {
+    const answer = await post(items);
+    if (items[0].status === "accepted") await new Promise((resolve) => (confirm = resolve));
+    return answer;
+  };
+  const runner = await profile.start();
+  const delivered = runner.deliver([command("a")]);
+  await until(() => confirm);
+  await runner.deliver([{ type: "cancel", correlation_id: "a" }]);
+  confirm();
+  await delivered;
+  await profile.settled();
+  const { status, error } = profile.server.last("a");
+  assert.deepEqual([status, error.guarantee, profile.ran], ["cancelled", "not_executed", []]);
+});
+
+test("a command whose confirmation was lost does not run after its time, and a server that confirmed it is told", async () => {
+  const profile = new Profile();
+  const runner = await profile.start();
+  profile.server.is_up = false;
+  await runner.deliver([command("confirmed"), command("over")]);
+  profile.server.is_up = true;
+  profile.server.refuses.add("over");
+  profile.now += 4000;
+  await runner.connected();
+  await profile.settled();
+  const { code, guarantee } = profile.server.last("confirmed").error;
+  assert.deepEqual([profile.ran, code, guarantee, profile.server.told("over")], [[], "worker_lost", "not_executed", ["accepted"]]);
+  assert.equal(profile.journal.find("over"), undefined);
+});
+
+test("an answer that is gone from its store is told to be lost", async () => {
+  const profile = new Profile();
+  let finish;
+  const runner = await profile.start(() => new Promise((resolve) => (finish = resolve)));
+  await runner.deliver([command("a")]);
+  await until(() => finish);
+  profile.server.is_up = false;
+  finish("x".repeat(100_000));
+  await until(() => profile.paused.length === 1);
+  profile.blobs.clear();
+  profile.server.is_up = true;
+  profile.wake();
+  await profile.settled();
+  assert.equal(profile.server.last("a").error.code, "worker_lost");
 });

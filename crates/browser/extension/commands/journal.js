@@ -17,6 +17,8 @@ export class Journal {
   #area;
   #blobs;
   #records = new Map();
+  /** Answers that could not be written, by command; lost with the worker. */
+  #unwritten = new Map();
 
   /** `area` is a chrome.storage area; `blobs` has `put(key, value)`, `get(key)` and `delete(key)`. */
   constructor(area, blobs) {
@@ -45,7 +47,7 @@ export class Journal {
   async begin(records) {
     for (const record of records) this.#records.set(record.id, record);
     try {
-      await this.#area.set(Object.fromEntries(records.map((record) => [PREFIX + record.id, record])));
+      await this.#put(records);
     } catch (error) {
       for (const record of records) this.#records.delete(record.id);
       throw error;
@@ -61,16 +63,26 @@ export class Journal {
   /** Keeps an answer; it stays readable with `answerOf` until the record is pruned. */
   async answer(record, answer) {
     const is_large = JSON.stringify(answer).length > INLINE_CHARS;
-    if (is_large) await this.#blobs.put(record.id, answer);
+    try {
+      if (is_large) await this.#blobs.put(record.id, answer);
+    } catch (error) {
+      // What is written still says `running`: another worker knows that the answer was lost.
+      console.error(error);
+      this.#unwritten.set(record.id, answer);
+      Object.assign(record, { state: "answered", is_large });
+      return;
+    }
     await this.advance(record, "answered", { answer: is_large ? undefined : answer, is_large });
   }
 
   async answerOf(record) {
+    if (this.#unwritten.has(record.id)) return this.#unwritten.get(record.id);
     return record.is_large ? await this.#blobs.get(record.id) : record.answer;
   }
 
   async forget(record) {
     this.#records.delete(record.id);
+    this.#unwritten.delete(record.id);
     await this.#area.remove(PREFIX + record.id);
     if (record.is_large) await this.#blobs.delete(record.id);
   }
@@ -85,6 +97,17 @@ export class Journal {
   }
 
   async #write(record) {
-    if (this.#records.get(record.id) === record) await this.#area.set({ [PREFIX + record.id]: record });
+    if (this.#records.get(record.id) === record) await this.#put([record]);
+  }
+
+  /** Writes records; an area that is full loses what is settled first. */
+  async #put(records) {
+    const written = Object.fromEntries(records.map((record) => [PREFIX + record.id, record]));
+    try {
+      await this.#area.set(written);
+    } catch {
+      for (const record of this.all("settled")) if (!records.includes(record)) await this.forget(record);
+      await this.#area.set(written);
+    }
   }
 }

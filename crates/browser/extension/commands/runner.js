@@ -90,21 +90,23 @@ export class Runner {
   async connected() {
     const now = this.#now();
     const received = this.#journal.all("received");
-    const open = received.filter((record) => now - record.at < (record.entry.accept_ms ?? DEFAULT_ACCEPT_MS));
-    for (const record of received) if (!open.includes(record)) await this.#journal.forget(record);
-    await this.#accept(open);
+    const is_late = (record) => now - record.at >= (record.entry.accept_ms ?? DEFAULT_ACCEPT_MS);
+    const late = received.filter(is_late);
+    await this.#accept(received.filter((record) => !late.includes(record)));
+    await this.#disown(late);
     const live = this.#journal.all("accepted", "running");
     if (live.length > 0) await this.#send(live.map((record) => this.#item(record, { status: "pending" })));
-    for (const record of this.#journal.all("answered")) await this.#deliverAnswer(record);
+    for (const record of this.#journal.all("answered")) await this.#deliverAnswer(record).catch(complain);
   }
 
   cancel(id) {
     const record = this.#journal.find(id);
     const run = this.#runs.get(id);
     if (run) run.cancel();
-    else if (record?.state === "received") this.#journal.forget(record);
-    else if (record?.state === "accepted") this.#conclude(record, unstarted("cancelled", "cancelled", "cancelled on request"));
-    else if (record) this.#deliverAnswer(record);
+    else if (record?.state === "received" || record?.state === "accepted") {
+      // The server asks only where it has confirmed, also when its word is still on its way.
+      this.#conclude(record, unstarted("cancelled", "cancelled", "cancelled on request")).catch(complain);
+    } else if (record) this.#deliverAnswer(record).catch(complain);
   }
 
   /** An accepted command that had not begun may still run, unless its time is over. */
@@ -142,6 +144,17 @@ export class Runner {
     }
   }
 
+  /** What was not confirmed in time does not run; a server that did confirm it is told so. */
+  async #disown(records) {
+    if (records.length === 0) return;
+    const verdicts = await this.#send(records.map((record) => this.#item(record, { status: "accepted" })));
+    for (const record of records) {
+      if (this.#journal.find(record.id) !== record || record.state !== "received") continue;
+      if (verdicts?.get(record.id)?.accepted !== true) await this.#journal.forget(record);
+      else await this.#conclude(record, unstarted("error", "worker_lost", "its confirmation came too late"));
+    }
+  }
+
   async #start(record) {
     try {
       const { tab_id, lane } = await this.#target(record.entry);
@@ -163,7 +176,7 @@ export class Runner {
     clearTimeout(interim);
     this.#runs.delete(record.id);
     // Not awaited: the next command of the lane need not wait for the server.
-    this.#conclude(record, { ...outcome, engine: run.engine, tab_id: run.tab_id });
+    this.#conclude(record, { ...outcome, engine: run.engine, tab_id: run.tab_id }).catch(complain);
   }
 
   async #conclude(record, fields) {
@@ -184,7 +197,7 @@ export class Runner {
     this.#sending.add(record.id);
     try {
       const { attempt, fence } = record;
-      const told = answer ?? (await this.#journal.answerOf(record));
+      const told = answer ?? (await this.#journal.answerOf(record)) ?? this.#item(record, lostAnswer());
       const verdict = (await this.#send([{ ...told, ...dropAbsent({ attempt, fence }) }]))?.get(record.id);
       await kept;
       if (!verdict || verdict.reason === UNSTORED) this.#later(record);
@@ -225,6 +238,11 @@ function complain(error) {
 
 function limitOf(entry) {
   return entry.deadline_ms ?? DEFAULT_LIMIT_MS;
+}
+
+function lostAnswer() {
+  const error = new CommandError("worker_lost", "it ended, and its answer was lost", { hint: "look at the page before running it again" });
+  return { status: "error", error: error.toWire() };
 }
 
 function unstarted(status, code, message) {
