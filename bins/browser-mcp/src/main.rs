@@ -32,6 +32,7 @@ const THIS: Binary = Binary {
     sections: &["store", "browser", "clients"],
     while_running: "Whether a browser is connected: ask the server's client to call observe health",
     while_stopped: "Start one from an MCP client: browser-mcp serve",
+    on_shared_store: "end one of them, or use its client: one server has the browser",
 };
 
 /// A real browser as MCP tools that never hang their caller

@@ -29,6 +29,7 @@ const THIS: Binary = Binary {
     sections: &["store", "lanes", "defaults", "tools", "clients"],
     while_running: "See what they keep: raincheck tasks list",
     while_stopped: "Start one from an MCP client: raincheck serve --config raincheck.toml",
+    on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",
 };
 
 /// Any command as a durable MCP tool: long calls answer with a ticket, results are read later

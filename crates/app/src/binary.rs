@@ -11,6 +11,8 @@ pub struct Binary {
     pub while_running: &'static str,
     /// What `status` advises while none does.
     pub while_stopped: &'static str,
+    /// What `doctor` advises when several servers share one store.
+    pub on_shared_store: &'static str,
 }
 
 impl Binary {

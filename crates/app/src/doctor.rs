@@ -162,6 +162,7 @@ mod tests {
         sections: &["tools", "lanes"],
         while_running: "look",
         while_stopped: "start",
+        on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",
     };
 
     fn examined(dir: &Path, config: &str, flags: &[&str]) -> Report {

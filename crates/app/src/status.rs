@@ -263,6 +263,7 @@ mod tests {
         sections: &["tools"],
         while_running: "See what they keep: raincheck tasks list",
         while_stopped: "Start one from an MCP client: raincheck serve",
+        on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",
     };
 
     fn paths(state: &Path) -> Paths {

@@ -224,6 +224,18 @@ test("an end that could not stop the work says so", async () => {
   }
 });
 
+test("a command that never got its turn says that it was not executed [LEASE-4]", async () => {
+  const profile = new Profile();
+  let finish;
+  const runner = await profile.start(() => new Promise((resolve) => (finish = resolve)));
+  await runner.deliver([command("long", { tab_id: 1 }), command("short", { tab_id: 1, deadline_ms: 5 })]);
+  await until(() => profile.server.last("short")?.status === "error");
+  finish("done");
+  await profile.settled();
+  const { code, reason, guarantee } = profile.server.last("short").error;
+  assert.deepEqual([code, reason, guarantee, profile.ran], ["peer_not_ready", "busy", "not_executed", ["long"]]);
+});
+
 test("tabs run side by side, one tab's commands in order", async () => {
   const profile = new Profile();
   const open = new Map();

@@ -51,6 +51,8 @@ struct Inner {
     incompatible: Mutex<Option<Incompatible>>,
     /// The process that listens for the extension instead.
     owner: Mutex<Option<u32>>,
+    /// Whether it is known whose the browser is.
+    is_settled: watch::Sender<bool>,
     closing: CancellationToken,
 }
 
@@ -83,6 +85,7 @@ impl Browser {
             port: OnceLock::new(),
             incompatible: Mutex::default(),
             owner: Mutex::default(),
+            is_settled: watch::Sender::new(true),
             closing: CancellationToken::new(),
         }))
     }
@@ -118,13 +121,21 @@ impl Browser {
         let _ = self.0.port.set(port);
     }
 
+    /// Says that a listener of this bridge is about to find out whose the browser is.
+    pub(crate) fn expect_listener(&self) {
+        self.0.is_settled.send_replace(false);
+    }
+
     /// Says that another process listens for the extension, or that none does any more.
     pub(crate) fn owned_by(&self, pid: Option<u32>) {
         *lock(&self.0.owner) = pid;
+        self.0.is_settled.send_replace(true);
     }
 
     /// Refuses a command while the browser belongs to another process: nothing is taken from it.
-    pub(crate) fn check_owner(&self) -> Result<(), Error> {
+    pub(crate) async fn check_owner(&self) -> Result<(), Error> {
+        // The sender is a part of this value.
+        let _ = self.0.is_settled.subscribe().wait_for(|is_settled| *is_settled).await;
         let Some(pid) = *lock(&self.0.owner) else { return Ok(()) };
         let words =
             format!("the browser belongs to another browser-mcp: process {pid} (owned_elsewhere)");

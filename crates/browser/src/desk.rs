@@ -40,6 +40,8 @@ pub(crate) enum Report {
     Ended(Outcome),
     /// It surely never began with it.
     GivenBack,
+    /// It is there and has not said yet whether it still has it.
+    Doubted,
 }
 
 /// A command on the desk.
@@ -199,10 +201,14 @@ impl Desk {
         for laid in self.commands.values_mut() {
             let was_theirs = laid.browser.as_ref() == Some(name)
                 && laid.delivered.as_ref().is_some_and(|(to, _)| to != boot);
-            if was_theirs && laid.command.stage == Stage::Delivered {
-                // An executor that is gone has withdrawn it.
-                let _ = laid.command.reports.send(Report::GivenBack);
-            }
+            let report = match laid.command.stage {
+                Stage::Delivered if was_theirs => Report::GivenBack,
+                // Its notes are gone with the earlier start.
+                Stage::Accepted if was_theirs => Report::Doubted,
+                Stage::Posted | Stage::Delivered | Stage::Accepted | Stage::Ended => continue,
+            };
+            // An executor that is gone has withdrawn it.
+            let _ = laid.command.reports.send(report);
         }
     }
 
@@ -213,6 +219,9 @@ impl Desk {
             let fits = laid.command.target.as_ref().is_none_or(|target| target == name);
             if laid.browser.is_none() && fits {
                 laid.browser = Some(Arc::clone(name));
+                if laid.command.stage == Stage::Accepted {
+                    let _ = laid.command.reports.send(Report::Doubted);
+                }
                 if laid.command.stage.is_unaccepted() || laid.is_stopping {
                     seat.outbox.insert(laid.place, *id);
                 }

@@ -21,6 +21,9 @@ use crate::views;
 /// The pause before a store that failed is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How long a browser that came back has to speak of a command that it should have.
+const SETTLING: Duration = Duration::from_secs(5);
+
 /// Further away than any limit.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -28,7 +31,13 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 impl Executor for Browser {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
         match Order::read(&attempt) {
-            Ok(order) => Run::new(self, &attempt, order, context, Stage::Posted).run().await,
+            Ok(mut order) => {
+                if order.is_about_a_tab {
+                    order.tab_id =
+                        order.tab_id.or_else(|| self.default_tab(&attempt.row.task.scope));
+                }
+                Run::new(self, &attempt, order, context, Stage::Posted).run().await
+            }
             Err(error) => Outcome::Failed(error),
         }
     }
@@ -88,6 +97,11 @@ struct Run<'a> {
     begun: Instant,
     /// When a command that was told to stop is given up.
     give_up: Option<Instant>,
+    /// What a command of an earlier server has left of its limit; `None` for one of this server, and
+    /// once its browser was heard of it.
+    unheard: Option<Duration>,
+    /// When a command is lost unless its browser, which is there, speaks of it.
+    doubt: Option<Instant>,
 }
 
 impl<'a> Run<'a> {
@@ -113,6 +127,11 @@ impl<'a> Run<'a> {
             recorded: CancellationToken::new(),
         };
         bridge.lay(context.id(), command);
+        let started_at = attempt.row.started_at.filter(|_| stage == Stage::Accepted);
+        let unheard = started_at.map(|at| {
+            let limit = limits.run.unwrap_or(NEVER);
+            limit.saturating_sub(context.now().since(at))
+        });
         Self {
             bridge,
             context,
@@ -122,6 +141,8 @@ impl<'a> Run<'a> {
             has_ended: false,
             begun: Instant::now(),
             give_up: None,
+            unheard,
+            doubt: None,
         }
     }
 
@@ -142,6 +163,9 @@ impl<'a> Run<'a> {
     }
 
     async fn hear(&mut self, report: Report) -> Step {
+        if !matches!(report, Report::Doubted | Report::GivenBack) {
+            (self.unheard, self.doubt) = (None, None);
+        }
         match report {
             Report::Accepted(answer) => {
                 let verdict = self.accept().await;
@@ -163,6 +187,12 @@ impl<'a> Run<'a> {
                 Step::End(views::shaped(&self.what, outcome))
             }
             Report::GivenBack => self.give_back().await,
+            Report::Doubted => {
+                // One of an earlier server has until its limit: another browser may come and have it.
+                let left = self.unheard.unwrap_or_default();
+                self.doubt = Some(Instant::now() + left.max(SETTLING));
+                Step::On
+            }
         }
     }
 
@@ -206,15 +236,18 @@ impl<'a> Run<'a> {
     }
 
     fn next_look(&self) -> Instant {
-        self.give_up.unwrap_or_else(|| match self.is_accepted {
+        let silence = || match self.is_accepted {
             true => self.last_word() + self.bridge.settings().reconnect_grace,
             false => Instant::now() + NEVER,
-        })
+        };
+        self.give_up.unwrap_or_else(|| self.doubt.map_or_else(silence, |at| at.min(silence())))
     }
 
     /// When the browser that runs it was last heard of.
     fn last_word(&self) -> Instant {
-        self.bridge.last_word(self.context.id()).unwrap_or(self.begun)
+        let heard = self.bridge.last_word(self.context.id());
+        // That some browser is there says nothing of a command which none has spoken of.
+        heard.filter(|_| self.unheard.is_none()).unwrap_or(self.begun)
     }
 
     fn look(&mut self) -> Step {
@@ -222,12 +255,18 @@ impl<'a> Run<'a> {
             self.context.given_up();
             return Step::End(Outcome::Cancelled);
         }
-        let grace = self.bridge.settings().reconnect_grace;
-        if Instant::now() < self.last_word() + grace {
+        let (now, grace) = (Instant::now(), self.bridge.settings().reconnect_grace);
+        let is_doubted = self.doubt.is_some_and(|at| at <= now);
+        if !is_doubted && now < self.last_word() + grace {
             return Step::On;
         }
         self.context.given_up();
-        let words = format!("the browser that ran it was silent for {} s", grace.as_secs());
+        let words = if is_doubted {
+            "the browser was started again while it ran, and knows nothing of it any more"
+                .to_owned()
+        } else {
+            format!("the browser that ran it was silent for {} s", grace.as_secs())
+        };
         Step::End(Outcome::Failed(Error::new(Kind::PeerLost, words)))
     }
 }

@@ -39,6 +39,7 @@ impl Listening {
     /// Opens the listener once the store is open, and serves until `stop` fires. A server whose store
     /// belongs to another one never opens it.
     pub async fn serve(self, bridge: Browser, engine: Handle, stop: CancellationToken) {
+        bridge.expect_listener();
         let opened = tokio::select! {
             opened = engine.opened() => opened,
             () = stop.cancelled() => false,

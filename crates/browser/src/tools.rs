@@ -29,6 +29,9 @@ use crate::views;
 /// What `observe` shows that the surface answers itself.
 const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_commands"];
 
+/// What is done to a tab beside its lane: to the default tab unless another is named.
+const ABOUT_A_TAB: &[&str] = &["tab_close", "tab_select", "dialog"];
+
 /// A tool of the set.
 struct Named {
     name: &'static str,
@@ -55,6 +58,8 @@ pub(crate) struct Order {
     pub(crate) browser: Option<Arc<str>>,
     /// The tab, where one was named or chosen.
     pub(crate) tab_id: Option<i64>,
+    /// Whether it is done to a tab, though beside the tab's lane.
+    pub(crate) is_about_a_tab: bool,
     /// What goes over the wire.
     pub(crate) params: Json,
 }
@@ -69,10 +74,11 @@ impl Order {
         let mut members: BTreeMap<String, Box<RawValue>> =
             inputs.read().map_err(|error| unread(&error))?;
         let chosen = members.remove(*chooser).ok_or_else(|| unread(&"it asks for nothing"))?;
-        let what = serde_json::from_str(chosen.get()).map_err(|error| unread(&error))?;
+        let what: String = serde_json::from_str(chosen.get()).map_err(|error| unread(&error))?;
         members.insert("action".to_owned(), chosen);
         let arguments = Arguments::read(inputs)?;
         Ok(Self {
+            is_about_a_tab: ABOUT_A_TAB.contains(&what.as_str()),
             what,
             browser: arguments.text("browser_id").map(Arc::from),
             tab_id: arguments.whole("tab_id").or_else(|| lanes::tab_of(lane)),
@@ -125,7 +131,7 @@ impl ToolSet for Browser {
                 lanes::of_tab(arguments.text("browser_id"), tab)
             }
         };
-        self.check_owner()?;
+        self.check_owner().await?;
         self.ensure_lane(&lane).await?;
         Ok(Route::Task(Box::new(self.placement(lane))))
     }
@@ -217,17 +223,17 @@ mod tests {
         assert!(of(lanes::CONTROL).0 > 1);
     }
 
-    #[test]
-    fn while_another_server_owns_the_browser_commands_are_refused_with_its_process() {
+    #[tokio::test]
+    async fn while_another_server_owns_the_browser_commands_are_refused_with_its_process() {
         // [BROWSER-18]
         let bridge = Browser::new(Settings::default());
-        assert_eq!(bridge.check_owner(), Ok(()));
+        assert_eq!(bridge.check_owner().await, Ok(()));
         bridge.owned_by(Some(4711));
-        let error = bridge.check_owner().expect_err("owned");
+        let error = bridge.check_owner().await.expect_err("owned");
         assert_eq!(error.kind, Kind::PeerNotReady);
         let details = error.details.expect("details");
         assert_eq!(details.get(), r#"{"pid":4711,"reason":"owned_elsewhere"}"#);
         bridge.owned_by(None);
-        assert_eq!(bridge.check_owner(), Ok(()));
+        assert_eq!(bridge.check_owner().await, Ok(()));
     }
 }

@@ -166,8 +166,9 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     let hint = if is_connected {
         "a browser is connected"
     } else {
-        "no browser is connected: run browser-mcp extension install DIR, load that folder as an \
-         unpacked extension, and keep the browser open"
+        "no browser is connected now; one with the extension connects within seconds after its start or \
+         this server's. Without the extension: run browser-mcp extension install DIR and load that \
+         folder as an unpacked extension"
     };
     told(&json!({
         "ok": is_connected,

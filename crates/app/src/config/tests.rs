@@ -127,6 +127,7 @@ fn sections_of_other_binaries_are_accepted_and_told() {
         sections: &["store", "clients"],
         while_running: "",
         while_stopped: "",
+        on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",
     };
     let idle: Vec<&str> = file.idle_sections(&binary).collect();
     assert_eq!(idle, ["cache", "unity"]);

@@ -40,7 +40,7 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
     match Paths::resolve(patient.binary.name, patient.shared) {
         Ok(paths) => {
             findings.extend(state_folder(&paths.home, patient.now));
-            findings.push(servers(&paths.home));
+            findings.push(servers(&paths.home, patient.binary.on_shared_store));
             findings.extend(runs_programs.then(|| listener(&paths)));
         }
         Err(failure) => {
@@ -211,9 +211,9 @@ fn wall_clock(now: Timestamp, file_system: Timestamp) -> Finding {
     Finding::good(CHECK, now.to_string())
 }
 
-fn servers(home: &Path) -> Finding {
+fn servers(home: &Path, advice: &'static str) -> Finding {
     let seen = instance::look(home);
-    if let Some(finding) = contested(&seen) {
+    if let Some(finding) = contested(&seen, advice) {
         return finding;
     }
     let pids: Vec<String> = seen
@@ -265,7 +265,7 @@ fn listener(paths: &Paths) -> Finding {
 }
 
 /// Finds servers of one store: only one of them owns it, the others answer with its name.
-fn contested(seen: &[Seen]) -> Option<Finding> {
+fn contested(seen: &[Seen], advice: &'static str) -> Option<Finding> {
     let running = seen.iter().filter(|seen| seen.is_running);
     let cards: Vec<&Card> = running.filter_map(|seen| seen.card.as_ref()).collect();
     let shared = |card: &&Card| {
@@ -278,7 +278,7 @@ fn contested(seen: &[Seen]) -> Option<Finding> {
     Some(Finding::bad(
         "servers",
         format!("pid {} share one store, and only one of them can own it", pids.join(", ")),
-        "give one client a state folder of its own: --state-dir DIR, or --store memory",
+        advice,
     ))
 }
 
@@ -339,8 +339,8 @@ mod tests {
     #[test]
     fn two_servers_of_one_store_are_found() {
         let apart = [seen(1, Some("a")), seen(2, Some("b")), seen(3, None), seen(4, None)];
-        assert_eq!(contested(&apart), None);
-        let finding = contested(&[seen(1, Some("a")), seen(2, None), seen(3, Some("a"))]);
+        assert_eq!(contested(&apart, "advice"), None);
+        let finding = contested(&[seen(1, Some("a")), seen(2, None), seen(3, Some("a"))], "advice");
         let finding = finding.expect("a finding");
         assert_eq!(finding.grade, Grade::Bad);
         assert!(finding.says.contains("pid 1, 3"), "{}", finding.says);

@@ -26,6 +26,7 @@ export class Runner {
   #life = crypto.randomUUID();
   #lanes = new Lanes();
   #runs = new Map();
+  #turns = new Map();
   #sending = new Set();
 
   /**
@@ -156,6 +157,11 @@ export class Runner {
   }
 
   async #start(record) {
+    // The server counts from the acceptance: what has not had its turn by then never began.
+    const over = () => {
+      if (record.state === "accepted") this.#conclude(record, unstarted("error", "peer_not_ready", "another command kept its tab busy until its time was over", "busy")).catch(complain);
+    };
+    this.#turns.set(record.id, setTimeout(over, limitOf(record.entry)));
     try {
       const { tab_id, lane } = await this.#target(record.entry);
       await this.#lanes.run(lane, () => this.#run(record, tab_id, lane));
@@ -165,6 +171,8 @@ export class Runner {
   }
 
   async #run(record, tab_id, lane) {
+    clearTimeout(this.#turns.get(record.id));
+    this.#turns.delete(record.id);
     if (record.state !== "accepted") return;
     const { entry } = record;
     await this.#journal.advance(record, "running", { entry: undefined });
@@ -245,8 +253,8 @@ function lostAnswer() {
   return { status: "error", error: error.toWire() };
 }
 
-function unstarted(status, code, message) {
-  return { status, error: new CommandError(code, message, { guarantee: "not_executed" }).toWire() };
+function unstarted(status, code, message, reason) {
+  return { status, error: new CommandError(code, message, { guarantee: "not_executed", reason }).toWire() };
 }
 
 /** An item whose result did not fit: its size and its beginning. */

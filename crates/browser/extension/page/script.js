@@ -62,12 +62,12 @@ async function byDebugger(script, run) {
   run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));
   try {
     let reply = await evaluate(tab_id, script, name, group);
-    if (isIllegalReturn(reply)) reply = await evaluate(tab_id, `(async () => {${script}\n})()`, name, group);
+    if (script_id === undefined && isIllegalReturn(reply)) reply = await evaluate(tab_id, `(async () => {${script}\n})()`, name, group);
     // In REPL mode a promise is given back as it is.
     if (!reply.exceptionDetails && reply.result.subtype === "promise") {
       reply = await send(tab_id, "Runtime.awaitPromise", { promiseObjectId: reply.result.objectId, generatePreview: false });
     }
-    if (reply.exceptionDetails) throw await thrown(tab_id, reply.exceptionDetails);
+    if (reply.exceptionDetails) throw await thrown(tab_id, script_id !== undefined, reply.exceptionDetails);
     return await valueOf(tab_id, reply.result);
   } catch (error) {
     if (error instanceof CommandError) throw error;
@@ -124,13 +124,14 @@ function primitive({ type, subtype, value, unserializableValue }) {
   return value;
 }
 
-async function thrown(tab_id, { text, exception, lineNumber, columnNumber, stackTrace, url }) {
+/** `has_parsed`: whether the browser took the script for one; what it did not has not run. */
+async function thrown(tab_id, has_parsed, { text, exception, lineNumber, columnNumber, stackTrace, url }) {
   const is_error = exception?.subtype === "error";
   const value = is_error || !exception ? undefined : await valueOf(tab_id, exception).catch(() => undefined);
   const frame = stackTrace?.callFrames.find((one) => one.url.startsWith(SCRIPT_NAME)) ?? { lineNumber, columnNumber, url };
   const message = is_error ? exception.description.split("\n    at ", 1)[0] : value === undefined ? text : `Uncaught ${JSON.stringify(value)}`;
   return new CommandError("tool_failed", message.slice(0, 4000), {
-    guarantee: is_error && exception.className === "SyntaxError" && !stackTrace ? "not_executed" : "executed",
+    guarantee: has_parsed ? "executed" : "not_executed",
     reason: "script_error",
     details: dropAbsent({
       name: exception?.className,

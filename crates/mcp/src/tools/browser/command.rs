@@ -6,7 +6,7 @@ use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::reply::Reply;
-use raincheck_core::task::{Outcome, Row};
+use raincheck_core::task::{Outcome, Row, WaitReason};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 use rmcp::model::ContentBlock;
@@ -115,7 +115,7 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To) -> Answer {
     let command = Command {
         status: words::word(row.state, to),
         message: message(view, error.as_ref()),
-        waiting_reason: row.waiting.map(raincheck_core::task::WaitReason::as_str),
+        waiting_reason: row.waiting.map(WaitReason::as_str),
         position: view.position,
         progress: view.progress.as_ref().filter(|_| is_live).map(shown_progress),
         cancel_requested: row.cancel.is_some(),
@@ -237,8 +237,15 @@ fn message(view: &View, error: Option<&Error>) -> String {
     let next = "Keep the correlation_id and go on; read the end with observe command_result \
                 (wait_ms sleeps until it comes).";
     match (row.state, error) {
+        (State::Waiting, _) if row.waiting == Some(WaitReason::WaitingForBrowser) => {
+            let limit = row.task.limits.ready.as_millis();
+            format!(
+                "No browser is connected (waiting_for_browser): the command fails unless one comes within \
+                 {limit} ms of its submit; observe health says what to do. {next}"
+            )
+        }
         (State::Waiting, _) => {
-            let why = row.waiting.map_or("not ready", raincheck_core::task::WaitReason::as_str);
+            let why = row.waiting.map_or("not ready", WaitReason::as_str);
             format!("The command waits: {why}. {next}")
         }
         (State::Queued, _) => {

@@ -6,6 +6,7 @@ use raincheck_core::ids::Spelling;
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::{Cursor, Filter, Page};
 use raincheck_core::task::Row;
+use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use serde::Serialize;
 
@@ -77,6 +78,8 @@ struct Failed<'a> {
     expired_at: Option<Timestamp>,
     hint: String,
     command: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 pub(super) async fn pending(
@@ -126,7 +129,15 @@ pub(super) async fn failed(
     rows.retain(|row| row.state != State::Expired || was_missed(facade, row));
     rows.retain(|row| filter.as_deref().is_none_or(|needle| has(row, needle)));
     rows.sort_by_key(|row| std::cmp::Reverse((instant(row), row.seq)));
-    let failed: Vec<Failed<'_>> = rows.iter().take(limit).map(shown_failed).collect();
+    rows.truncate(limit);
+    let mut failed: Vec<Failed<'_>> = rows.iter().map(shown_failed).collect();
+    for (row, shown) in rows.iter().zip(&mut failed) {
+        // One that was forgotten meanwhile has no words any more.
+        let view = facade.engine().view(&caller.scope, row.id()).await.ok();
+        let error = view.as_ref().and_then(super::command::failure);
+        shown.message =
+            error.map(|error| text::escape_lines(text::clip(&error.message, 500)).into());
+    }
     Ok(Answer::json(&failed).listed_as("failed"))
 }
 
@@ -223,5 +234,6 @@ fn shown_failed(row: &Row) -> Failed<'_> {
         expired_at: is_expired.then_some(row.updated_at),
         hint,
         command: command(row),
+        message: None,
     }
 }
