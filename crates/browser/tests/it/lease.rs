@@ -50,11 +50,30 @@ async fn what_was_accepted_is_never_given_to_a_new_start() {
     let id = world.script(7, "1").await;
     let entry = old.accept().await;
     let new = world.extension("a", "2");
-    assert!(new.poll(5 * SECOND).await.is_empty());
+    assert!(new.poll(4 * SECOND).await.is_empty());
     let words = r#""error":{"code":"worker_lost","message":"the worker was restarted"}"#;
     assert_eq!(new.say(&entry, "error", words).await, "accepted");
     let error = failure(&world.end(id).await);
     assert_eq!((error.kind, error.guarantee()), (Kind::WorkerLost, Some(Guarantee::Unknown)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_new_start_does_not_speak_of_is_lost_soon() {
+    // [LEASE-6, BROWSER-10]
+    let world = World::new();
+    let old = world.extension("a", "1");
+    old.poll(SECOND).await;
+    let request = Request { max_runtime: Some(300 * SECOND), ..script_in(7, "1") };
+    let id = world.submit(request).await.id();
+    let entry = old.accept().await;
+    let new = world.extension("a", "2");
+    assert!(new.poll(4 * SECOND).await.is_empty());
+    assert_eq!(world.state(id).await, State::Running);
+    let begin = Instant::now();
+    let error = failure(&world.end(id).await);
+    assert_eq!((error.kind, error.guarantee()), (Kind::PeerLost, Some(Guarantee::Unknown)));
+    assert!(begin.elapsed() <= 2 * SECOND, "{:?}", begin.elapsed());
+    assert_eq!(new.say(&entry, "complete", r#""result":1"#).await, "already_terminal");
 }
 
 #[tokio::test(start_paused = true)]
