@@ -93,7 +93,8 @@ impl Listening {
     async fn bind(&self, bridge: &Browser, started_at: Timestamp) -> Result<Service, Error> {
         let secret = Secret::kept(&self.places.secret())?;
         let path = self.places.endpoint().to_owned();
-        let mut options = Options {
+        let routes = bridge.clone();
+        let options = Options {
             protocol: PROTOCOL,
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)),
             kept_port: Some(self.places.port()),
@@ -101,7 +102,8 @@ impl Listening {
             endpoint: Some(Place { path, kind: Kind::Browser, started_at }),
             ..Options::new(NAME)?
         };
-        options.surfaces.push(bridge.surface(&extension::origin()));
+        // Routes take memory, which a server without a browser has no use for.
+        let options = options.serving_later(move || vec![routes.surface(&extension::origin())]);
         let (service, Info { port, url, instance_id, .. }) = bind(options).await?;
         bridge.listens_on(port);
         tracing::info!(url, "listening for the extension");
