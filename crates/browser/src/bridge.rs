@@ -22,7 +22,9 @@ use crate::desk::{Addressee, Command, Desk, Move, Report};
 use crate::lanes::Lanes;
 use crate::rings::Rings;
 use crate::settings::Settings;
+use crate::tools::Order;
 use crate::verdict::Verdict;
+use crate::views;
 use crate::wire::{Said, Word};
 
 /// How long the extension is kept waiting for a commit before it is asked to post again.
@@ -299,7 +301,7 @@ impl Browser {
                 Ok(()) => Verdict::AlreadyTerminal,
                 Err(_) => Verdict::Unavailable,
             },
-            Addressee::Executor(reports, recorded) => match word {
+            Addressee::Executor { what, reports, recorded } => match word {
                 Word::Accepted => accept(&reports).await,
                 Word::Progress(progress, partial) => {
                     let verdict = accept(&reports).await;
@@ -310,6 +312,7 @@ impl Browser {
                     verdict
                 }
                 Word::Ended(outcome) => {
+                    let outcome = views::shaped(&what, outcome);
                     let expected = state_of(&outcome);
                     self.step(id, Move::End);
                     if let Err(unsent) = reports.send(Report::Ended(outcome)) {
@@ -349,11 +352,14 @@ impl Browser {
     /// Hears what is said about a command that no executor waits for.
     async fn tell(&self, id: TaskId, fence: Option<Fence>, word: Word) -> Verdict {
         let Ok(engine) = self.engine() else { return Verdict::Unavailable };
-        let outcome = match word {
-            Word::Ended(outcome) => Some(outcome),
-            Word::Accepted | Word::Progress(..) => None,
+        let told = async {
+            let outcome = match word {
+                Word::Ended(outcome) => Some(shaped(engine, id, outcome).await?),
+                Word::Accepted | Word::Progress(..) => None,
+            };
+            engine.tell(id, fence, outcome).await
         };
-        match engine.tell(id, fence, outcome).await {
+        match told.await {
             Ok(Told::Counted(_)) => Verdict::Accepted,
             Ok(Told::Ended(_)) => Verdict::AlreadyTerminal,
             Ok(Told::Stale(_)) => Verdict::Stale,
@@ -369,6 +375,26 @@ impl Browser {
     pub(crate) fn default_tab(&self, scope: &Scope) -> Option<i64> {
         self.choices().default_tab(scope)
     }
+}
+
+/// Makes an outcome that no executor waits for what its task keeps [BROWSER-16].
+async fn shaped(engine: &Handle, id: TaskId, outcome: Outcome) -> Result<Outcome, Error> {
+    if !matches!(outcome, Outcome::Succeeded(_)) {
+        return Ok(outcome);
+    }
+    let row = match engine.tell(id, None, None).await? {
+        Told::Counted(row) | Told::Ended(row) | Told::Stale(row) => row,
+        Told::Unknown => return Ok(outcome),
+    };
+    let view = match engine.view(&row.task.scope, id).await {
+        Ok(view) => view,
+        // It was forgotten just now, and keeps nothing.
+        Err(error) if error.kind == Kind::NotFound => return Ok(outcome),
+        Err(error) => return Err(error),
+    };
+    let Some(payload) = view.payload else { return Ok(outcome) };
+    let order = Order::of(row.task.tool.as_str(), &row.task.lane, &payload.inputs)?;
+    Ok(views::shaped(&order.what, outcome))
 }
 
 async fn accept(reports: &tokio::sync::mpsc::UnboundedSender<Report>) -> Verdict {

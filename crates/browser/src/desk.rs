@@ -50,6 +50,8 @@ pub(crate) struct Command {
     pub(crate) fence: Fence,
     pub(crate) attempt: u32,
     pub(crate) stage: Stage,
+    /// The action or the view.
+    pub(crate) what: Arc<str>,
     /// The browser that has to run it; `None` is whichever is there.
     pub(crate) target: Option<Arc<str>>,
     pub(crate) tab_id: Option<i64>,
@@ -120,7 +122,12 @@ pub(crate) enum Addressee {
     /// Its attempt is not the one that is under way.
     Stale,
     /// An executor waits for it.
-    Executor(mpsc::UnboundedSender<Report>, CancellationToken),
+    Executor {
+        /// The action or the view.
+        what: Arc<str>,
+        reports: mpsc::UnboundedSender<Report>,
+        recorded: CancellationToken,
+    },
     /// It has ended, and its outcome is being committed.
     Ended(CancellationToken),
 }
@@ -294,7 +301,8 @@ impl Desk {
         if command.stage == Stage::Ended {
             return Addressee::Ended(recorded);
         }
-        Addressee::Executor(command.reports.clone(), recorded)
+        let (what, reports) = (Arc::clone(&command.what), command.reports.clone());
+        Addressee::Executor { what, reports, recorded }
     }
 
     /// Moves a command; `false` when its stage does not have the move.

@@ -16,7 +16,6 @@ use crate::bridge::Browser;
 use crate::desk::{Command, Move, Report, Stage};
 use crate::tools::Order;
 use crate::verdict::Verdict;
-use crate::views;
 
 /// The pause before a store that failed is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -90,7 +89,6 @@ enum Step {
 struct Run<'a> {
     bridge: &'a Browser,
     context: TaskContext,
-    what: String,
     reports: UnboundedReceiver<Report>,
     is_accepted: bool,
     has_ended: bool,
@@ -118,6 +116,7 @@ impl<'a> Run<'a> {
             fence: attempt.row.fence,
             attempt: attempt.row.attempt,
             stage,
+            what: order.what.into(),
             target: order.browser,
             tab_id: order.tab_id,
             params: order.params,
@@ -135,7 +134,6 @@ impl<'a> Run<'a> {
         Self {
             bridge,
             context,
-            what: order.what,
             reports,
             is_accepted: stage == Stage::Accepted,
             has_ended: false,
@@ -184,7 +182,7 @@ impl<'a> Run<'a> {
                 // Any word about a command says that it was taken on.
                 self.accept().await;
                 self.has_ended = true;
-                Step::End(views::shaped(&self.what, outcome))
+                Step::End(outcome)
             }
             Report::GivenBack => self.give_back().await,
             Report::Doubted => {

@@ -33,6 +33,7 @@ impl Table {
             fence: Fence::new(1, u32::from(n)),
             attempt: 1,
             stage,
+            what: "reload".into(),
             target: target.map(name),
             tab_id: None,
             params: Json::empty_object(),
@@ -187,8 +188,8 @@ fn only_the_attempt_that_is_under_way_is_listened_to() {
         let fence = fence.map(|n| Fence::new(1, n));
         table.desk.addressee(id(n), fence, None)
     };
-    assert!(matches!(ask(1, Some(1)), Addressee::Executor(..)));
-    assert!(matches!(ask(1, None), Addressee::Executor(..)));
+    assert!(matches!(ask(1, Some(1)), Addressee::Executor { .. }));
+    assert!(matches!(ask(1, None), Addressee::Executor { .. }));
     assert!(matches!(ask(1, Some(9)), Addressee::Stale));
     assert!(matches!(ask(2, Some(1)), Addressee::Nobody));
     table.desk.step(id(1), Move::End);

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
+use raincheck_core::task::Outcome;
 use raincheck_runtime::Request;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::world::{SECOND, World, failure, result, script_in, seconds_since, text_of};
+use crate::world::{SECOND, World, failure, request, result, script_in, seconds_since, text_of};
 
 #[tokio::test(start_paused = true)]
 async fn a_result_is_kept_as_it_was_written() {
@@ -113,4 +115,28 @@ async fn progress_shows_while_it_runs() {
     let view = world.view(id).await;
     assert_eq!(view.partial.expect("a partial result").get(), "[1]");
     assert!(view.progress.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_refused_address_showed_is_not_kept_in_time_or_late() {
+    // [BROWSER-16] [BROWSER-11]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let navigate = json!({ "action": "navigate", "tab_id": 7, "url": "https://example.com/" });
+    let shown = r#""result":{"url":"http://169.254.169.254/","text":"key"}"#;
+
+    let id = world.submit(request(&navigate)).await.id();
+    let entry = browser.accept().await;
+    assert_eq!(browser.say(&entry, "complete", shown).await, "accepted");
+    assert_eq!(failure(&world.end(id).await).kind, Kind::UrlBlocked);
+
+    let id = world.submit(request(&navigate)).await.id();
+    let entry = browser.accept().await;
+    assert_eq!(world.end(id).await.row.state, State::TimedOut);
+    // Nobody waits for it any more.
+    sleep(6 * SECOND).await;
+    assert_eq!(browser.say(&entry, "complete", shown).await, "already_terminal");
+    let late = world.view(id).await.payload.expect("a readable task").late.clone();
+    assert!(matches!(&late, Some(Outcome::Failed(e)) if e.kind == Kind::UrlBlocked), "{late:?}");
 }
