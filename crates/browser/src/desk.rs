@@ -159,7 +159,12 @@ impl Desk {
             seat.outbox.insert(place, id);
             seat.wake.notify_one();
         }
-        self.commands.insert(id, laid);
+        // An attempt that was given back can be laid down anew before its executor has gone.
+        if let Some(older) = self.commands.insert(id, laid)
+            && let Some(seat) = older.browser.and_then(|name| self.seats.get_mut(&name))
+        {
+            seat.outbox.remove(&older.place);
+        }
     }
 
     /// The browser that a command without a wish goes to: one that holds a poll, the one heard of

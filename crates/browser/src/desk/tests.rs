@@ -211,3 +211,16 @@ fn of_too_many_browsers_one_that_is_gone_makes_room() {
     table.wait(3000);
     assert!(open(&mut table));
 }
+
+#[test]
+fn a_command_that_is_laid_down_anew_lies_there_once() {
+    // [BROWSER-8]
+    let mut table = Table::new();
+    let poll = table.open("a", "1");
+    table.lay(1, Stage::Posted, None);
+    table.take("a", poll);
+    table.lay(1, Stage::Posted, None);
+    assert_eq!(table.take("a", poll), ["run 1"]);
+    table.desk.withdraw(id(1), Fence::new(1, 1));
+    assert_eq!(table.desk.browsers(table.now, LINGER)[0].n_waiting, 0);
+}
