@@ -19,6 +19,9 @@ use crate::schema::beside;
 /// How long the lock of an owner that is gone may be held by what it left.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The same for an owner that is this process.
+const OWN_PATIENCE: Duration = Duration::from_millis(500);
+
 /// Who owns a store, as its lock file says.
 #[derive(Debug, Serialize, Deserialize)]
 struct Owner {
@@ -45,10 +48,14 @@ impl Lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let owner = read(&mut file);
-                if owner.as_ref().is_none_or(|owner| is_running(owner.pid)) {
-                    return Err(taken(owner.as_ref()));
-                }
-                file = locked_at_last(file).ok_or_else(|| taken(owner.as_ref()))?;
+                let patience = match &owner {
+                    // A store of this process that was just closed: a child that is being started
+                    // holds the lock until it is a program of its own.
+                    Some(owner) if owner.pid == std::process::id() => OWN_PATIENCE,
+                    Some(owner) if !is_running(owner.pid) => PATIENCE,
+                    Some(_) | None => return Err(taken(owner.as_ref())),
+                };
+                file = locked_at_last(file, patience).ok_or_else(|| taken(owner.as_ref()))?;
             }
             Err(TryLockError::Error(error)) => return Err(Fault::from(error).into()),
         }
@@ -76,12 +83,12 @@ impl Lock {
 
 /// Waits for the lock of an owner that is gone. A child that it was just starting when it was killed
 /// holds it too, until it is a program of its own.
-fn locked_at_last(file: File) -> Option<File> {
+fn locked_at_last(file: File, patience: Duration) -> Option<File> {
     let (sender, locked) = mpsc::channel();
     // Whoever gets it when nobody waits any more lets go of it at once.
     let wait = move || sender.send(file.lock().map(|()| file));
     thread::Builder::new().name("raincheck-lock".to_owned()).spawn(wait).ok()?;
-    locked.recv_timeout(PATIENCE).ok()?.ok()
+    locked.recv_timeout(patience).ok()?.ok()
 }
 
 /// Tells whether a process still runs, or may.
