@@ -1,11 +1,14 @@
 //! One lane for each tab, held while no browser is there.
 
+use raincheck_core::content::Json;
 use raincheck_core::lifecycle::State;
-use raincheck_core::task::WaitReason;
-use raincheck_runtime::Request;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Outcome, WaitReason};
+use raincheck_runtime::{Request, Submission};
+use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::world::{SECOND, World, is_about, script_in};
+use crate::world::{SECOND, World, is_about, request, script_in};
 
 #[tokio::test(start_paused = true)]
 async fn commands_wait_for_a_browser_and_go_on_in_order() {
@@ -78,4 +81,23 @@ async fn a_browser_that_comes_while_the_store_fails_gets_its_commands_once_it_is
     assert!(browser.poll(5 * SECOND).await.is_empty());
     world.store.mend();
     assert!(is_about(&browser.command().await, id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_to_a_tab_beside_its_lane_is_done_to_the_default_tab() {
+    // [BROWSER-5]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let chosen = json!({ "what": "default_tab", "tab_id": 7 });
+    let inputs = Json::of(&chosen).expect("JSON");
+    let answer = world.handle.submit(Request::new("configure", inputs, Scope::local())).await;
+    assert!(matches!(answer, Ok(Submission::Answer(Outcome::Succeeded(_)))), "{answer:?}");
+    for (action, tab) in [("tab_close", json!(7)), ("dialog", json!(7)), ("tab_new", json!(null))] {
+        let inputs = json!({ "action": action });
+        let inputs =
+            if action == "dialog" { json!({ "action": action, "accept": true }) } else { inputs };
+        world.submit(request(&inputs)).await;
+        assert_eq!(browser.accept().await["tab_id"], tab, "{action}");
+    }
 }

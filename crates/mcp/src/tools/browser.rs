@@ -13,6 +13,7 @@ mod reads;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
+use raincheck_core::lifecycle::State;
 use raincheck_core::text;
 use raincheck_runtime::Submission;
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,11 @@ async fn order(
     };
     facade.readings().note(&view);
     Ok(command::answer(&view, engine.now(), words::To::Submitter))
+}
+
+/// Returns the states of commands that have not ended, as the table has them.
+fn live() -> Vec<State> {
+    State::ALL.iter().copied().filter(|state| !state.is_terminal()).collect()
 }
 
 /// Takes an id in any spelling; whatever is no id is nobody's command [ID-1, SCOPE-2].

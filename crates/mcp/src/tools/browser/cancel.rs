@@ -14,7 +14,7 @@ use raincheck_runtime::Cancelled;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{parse_id, unknown};
+use super::{live, parse_id, unknown};
 use crate::answer::Answer;
 use crate::arguments::{Argument, Fields, Whole};
 use crate::call::Caller;
@@ -36,17 +36,6 @@ const MAX_REASON: usize = 1000;
 
 /// How many commands are looked through in one step of `all`.
 const STEP: u32 = 200;
-
-/// The states of commands that can be cancelled.
-const LIVE: &[State] = &[
-    State::Waiting,
-    State::Queued,
-    State::Scheduled,
-    State::Running,
-    State::InputRequired,
-    State::CancelRequested,
-    State::Cancelling,
-];
 
 /// What became of the request.
 #[derive(Serialize)]
@@ -118,7 +107,7 @@ async fn every(
     reason: Option<Arc<str>>,
 ) -> Result<Answer, Error> {
     let engine = facade.engine();
-    let filter = Filter { states: LIVE.to_vec(), ..Filter::default() };
+    let filter = Filter { states: live(), ..Filter::default() };
     let (mut before, mut commands) = (None, Vec::new());
     loop {
         let page = engine.list(&caller.scope, &filter, before, STEP).await?;

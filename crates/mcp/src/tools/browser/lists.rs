@@ -26,16 +26,6 @@ const STEP: u32 = 200;
 /// How many steps a search takes at the most.
 const STEPS: u32 = 25;
 
-const LIVE: &[State] = &[
-    State::Waiting,
-    State::Queued,
-    State::Scheduled,
-    State::Running,
-    State::InputRequired,
-    State::CancelRequested,
-    State::Cancelling,
-];
-
 const ENDED: &[State] = &[State::Succeeded, State::Failed, State::TimedOut, State::Cancelled];
 
 const FAILED: &[State] = &[State::Failed, State::TimedOut, State::Expired];
@@ -97,7 +87,7 @@ pub(super) async fn pending(
     };
     let live = match before {
         // Whatever still runs stands on the first page.
-        None => all(facade, caller, LIVE).await?,
+        None => all(facade, caller, &super::live()).await?,
         Some(_) => Vec::new(),
     };
     let wanted = Filter { states: ENDED.to_vec(), ..Filter::default() };
