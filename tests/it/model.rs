@@ -12,11 +12,11 @@ use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::decide::Change;
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::ledger::{Command, Ledger, Record, Reply, Snapshot};
+use raincheck_core::ledger::{Command, Effect, Ledger, Reply, Snapshot};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Claim, Post};
-use raincheck_core::task::{Limits, Outcome, Row, WaitReason};
+use raincheck_core::store::{Claim, Update};
+use raincheck_core::task::{Limits, Outcome, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 use stateright::{Model, Property};
 
@@ -81,11 +81,12 @@ pub(crate) struct World {
 /// Leaves out what is the same in all worlds: the fixed part of each task.
 impl Hash for World {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        for row in &self.ledger.rows {
-            (row.state, row.attempt, row.fence, row.n_events, row.has_reported).hash(hasher);
-            (row.waiting, row.cancel.is_some(), row.started_at.is_some()).hash(hasher);
-            let armed = Deadline::ALL.map(|kind| row.deadlines.get(kind).is_some());
-            (armed, self.slot_of(row)).hash(hasher);
+        for record in &self.ledger.rows {
+            (record.state, record.attempt, record.fence, record.n_events, record.has_reported)
+                .hash(hasher);
+            (record.waiting, record.cancel.is_some(), record.started_at.is_some()).hash(hasher);
+            let armed = Deadline::ALL.map(|kind| record.deadlines.get(kind).is_some());
+            (armed, self.slot_of(record)).hash(hasher);
         }
         (self.ledger.next_fence, &self.wire, &self.n_ends, self.n_late).hash(hasher);
         for (run, phase) in &self.runs {
@@ -115,7 +116,7 @@ impl World {
         }
     }
 
-    pub(crate) fn row(&self, task: usize) -> &Row {
+    pub(crate) fn row(&self, task: usize) -> &TaskRecord {
         &self.ledger.rows[task]
     }
 
@@ -127,8 +128,8 @@ impl World {
         self.slot_of(self.row(task))
     }
 
-    fn slot_of(&self, row: &Row) -> Option<Fence> {
-        self.ledger.slots.iter().find(|slot| slot.task == row.id()).map(|slot| slot.fence)
+    fn slot_of(&self, record: &TaskRecord) -> Option<Fence> {
+        self.ledger.slots.iter().find(|slot| slot.task == record.id()).map(|slot| slot.fence)
     }
 
     /// Does one thing to the ledger, rebuilt from its snapshot as after a restart.
@@ -138,18 +139,18 @@ impl World {
         let after = ledger.snapshot();
         self.look(&after);
         self.ledger = after;
-        for record in applied.records {
-            match record {
-                Record::Moved { row, outcome: Some(_), .. } => {
-                    self.n_ends[number(row.id())] += 1;
+        for effect in applied.effects {
+            match effect {
+                Effect::Moved { record, outcome: Some(_), .. } => {
+                    self.n_ends[number(record.id())] += 1;
                 }
-                Record::Late { .. } => self.n_late += 1,
-                Record::Moved { .. }
-                | Record::Inserted { .. }
-                | Record::Taken(_)
-                | Record::Heard(_)
-                | Record::Freed { .. }
-                | Record::Forgotten(_) => {}
+                Effect::Late { .. } => self.n_late += 1,
+                Effect::Moved { .. }
+                | Effect::Inserted { .. }
+                | Effect::Taken(_)
+                | Effect::Heard(_)
+                | Effect::Freed { .. }
+                | Effect::Forgotten(_) => {}
             }
         }
         applied.reply
@@ -173,36 +174,36 @@ impl World {
         }
     }
 
-    fn post(&mut self, run: Run, change: Change, releases: bool) {
+    fn update(&mut self, run: Run, change: Change, releases: bool) {
         let before = self.row(run.task).clone();
-        let mut post = Post::attempt(id(run.task), run.fence, change);
-        post.releases = releases;
-        self.apply(Command::Post(vec![post]));
+        let mut update = Update::attempt(id(run.task), run.fence, change);
+        update.releases = releases;
+        self.apply(Command::Update(vec![update]));
         if run.fence != before.fence && *self.row(run.task) != before {
             self.fault = Some("an old attempt changed its task");
         }
     }
 
     fn engine(&mut self, task: usize, change: Change) {
-        self.apply(Command::Post(vec![Post {
+        self.apply(Command::Update(vec![Update {
             id: id(task),
             scope: Some(Scope::local()),
             fence: None,
             change,
-            extra: None,
+            report: None,
             releases: false,
         }]));
     }
 
     fn claim(&mut self) {
-        let newest = self.ledger.rows.iter().map(|row| row.fence).max();
+        let newest = self.ledger.rows.iter().map(|record| record.fence).max();
         let claim = Claim { lanes: vec![LaneId::from(LANE)], n: 1 };
         if let Reply::Rows(rows) = self.apply(Command::Claim(claim)) {
-            for row in rows {
-                if Some(row.fence) <= newest {
+            for record in rows {
+                if Some(record.fence) <= newest {
                     self.fault = Some("a fence was given out twice");
                 }
-                let run = Run { task: number(row.id()), fence: row.fence };
+                let run = Run { task: number(record.id()), fence: record.fence };
                 self.wire.insert(Message::Execute(run));
             }
         }
@@ -221,15 +222,15 @@ impl World {
                 self.runs.insert(run, Phase::Stopping);
                 self.wire.insert(Message::Committed(run));
             }
-            Message::Started(run) => self.post(run, Change::Start, false),
-            Message::Committed(run) => self.post(run, Change::CommitCancel, false),
+            Message::Started(run) => self.update(run, Change::Start, false),
+            Message::Committed(run) => self.update(run, Change::CommitCancel, false),
             Message::Finished(run, true) => {
                 let value = Json::parse("1").expect("JSON");
                 let outcome = Outcome::Succeeded(vec![Content::Json(value)]);
-                self.post(run, Change::Finish(outcome), true);
+                self.update(run, Change::Finish(outcome), true);
             }
             Message::Finished(run, false) => {
-                self.post(run, Change::Finish(Outcome::Cancelled), true);
+                self.update(run, Change::Finish(Outcome::Cancelled), true);
             }
         }
     }
@@ -242,9 +243,9 @@ impl World {
     fn cancel(&mut self, task: usize) {
         let before = self.row(task).state;
         self.engine(task, Change::RequestCancel { reason: None });
-        let row = self.row(task);
-        if row.state == State::CancelRequested && row.task.supports_cancel {
-            let run = Run { task, fence: row.fence };
+        let record = self.row(task);
+        if record.state == State::CancelRequested && record.task.supports_cancel {
+            let run = Run { task, fence: record.fence };
             self.wire.insert(Message::Stop(run));
         }
         if before == State::Queued && self.row(task).attempt == 0 {
@@ -267,7 +268,7 @@ impl World {
         let mut ledger = Ledger::restore(self.ledger.clone());
         ledger.begin_epoch();
         self.ledger = ledger.snapshot();
-        self.apply(Command::Adopt(Limits::default().lease));
+        self.apply(Command::Reattach(Limits::default().lease));
     }
 }
 
@@ -304,16 +305,16 @@ impl Model for Weather {
             }
         }
         for task in 0..N_TASKS {
-            let row = world.row(task);
-            let may_cancel = task != REPEATABLE && row.cancel.is_none();
-            if may_cancel && !row.state.is_terminal() {
+            let record = world.row(task);
+            let may_cancel = task != REPEATABLE && record.cancel.is_none();
+            if may_cancel && !record.state.is_terminal() {
                 steps.push(Step::Cancel(task));
             }
-            let is_held = row.state.is_leased() || world.slot(task).is_some();
+            let is_held = record.state.is_leased() || world.slot(task).is_some();
             if is_held && world.n_lapses < self.max_lapses {
                 steps.push(Step::Lapse(task));
             }
-            if row.waiting == Some(WaitReason::RetryBackoff) {
+            if record.waiting == Some(WaitReason::RetryBackoff) {
                 steps.push(Step::Resume(task));
             }
         }

@@ -28,8 +28,8 @@ const ALWAYS: &[(&str, Is)] = &[
         (0..N_TASKS).all(|task| !world.was_cancelled_in_line[task] || world.n_runs(task) == 0)
     }),
     ("a task that cannot be cancelled ends as it ends", |_, world| {
-        let row = world.row(STUBBORN);
-        row.state != State::Cancelled || row.attempt == 0
+        let record = world.row(STUBBORN);
+        record.state != State::Cancelled || record.attempt == 0
     }),
 ];
 

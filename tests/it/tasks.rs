@@ -211,8 +211,11 @@ async fn a_burst_of_submits_is_answered_and_listed_whole() {
         let page = server
             .data("list_tasks", json!({"tags_any": ["burst"], "limit": 60, "cursor": cursor}))
             .await;
-        for row in page["tasks"].as_array().expect("rows") {
-            assert!(listed.insert(row["task_id"].as_str().expect("an id").to_owned()), "{row}");
+        for record in page["tasks"].as_array().expect("rows") {
+            assert!(
+                listed.insert(record["task_id"].as_str().expect("an id").to_owned()),
+                "{record}"
+            );
         }
         cursor = page["next_cursor"].clone();
         if cursor.is_null() {

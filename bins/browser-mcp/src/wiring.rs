@@ -12,7 +12,7 @@ use raincheck_app::config::{File, Limits, Store};
 use raincheck_app::instance::{self, Card, Instance};
 use raincheck_app::paths::{Paths, create_private};
 use raincheck_app::{Failure, lifecycle, logging, terminal};
-use raincheck_browser::{Browser, Listening, Settings};
+use raincheck_browser::{BridgeListener, Browser, Settings};
 use raincheck_store_sqlite::{Options, SqliteStore};
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,7 @@ fn compose(
 ) -> Result<Builder, Failure> {
     let store = shared.store(file, &paths.home);
     let bridge = Browser::new(settings(serving, limits, &file.browser));
-    let listening = Listening::new(places(paths), port);
+    let listening = BridgeListener::new(places(paths), port);
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .dialect(Dialect::Browser)
@@ -85,8 +85,8 @@ fn compose(
     if serving.structured_content {
         server = server.structured_content();
     }
-    for (client, ceiling) in &file.clients {
-        server = server.client_ceiling(client, *ceiling);
+    for (client, timeout) in &file.clients {
+        server = server.client_timeout(client, *timeout);
     }
     let (dir, card, home) =
         (instance::unused(&paths.home), card(shared, &store), paths.home.clone());
@@ -108,9 +108,9 @@ fn settings(serving: &Serving, flags: &Limits, file: &Limits) -> Settings {
     let Settings {
         wait,
         accept,
-        run,
+        run_timeout,
         max_run,
-        ttl,
+        queue_timeout,
         result_ttl,
         queue_limit,
         grace,
@@ -123,9 +123,9 @@ fn settings(serving: &Serving, flags: &Limits, file: &Limits) -> Settings {
     for (name, place) in [
         ("default_wait_ms", &mut *wait),
         ("accept_ms", accept),
-        ("run_ms", &mut *run),
+        ("run_ms", &mut *run_timeout),
         ("max_run_ms", &mut *max_run),
-        ("queue_ttl_s", ttl),
+        ("queue_timeout_s", queue_timeout),
         ("result_ttl_s", result_ttl),
         ("cancel_grace_s", grace),
         ("reconnect_grace_s", reconnect_grace),
@@ -136,7 +136,7 @@ fn settings(serving: &Serving, flags: &Limits, file: &Limits) -> Settings {
     let wait_s = serving.wait_s.filter(|_| flags.span("default_wait_ms").is_none());
     wait_s.into_iter().for_each(|span| *wait = span);
     // What is run without a word may be asked for, too.
-    *max_run = (*max_run).max(*run);
+    *max_run = (*max_run).max(*run_timeout);
     let whole = |name| limits.whole(name).and_then(|number| usize::try_from(number).ok());
     whole("ring").into_iter().for_each(|most| *ring = most);
     whole("max_body_mb").into_iter().for_each(|mib| *max_body = mib << 20);

@@ -9,7 +9,7 @@ use raincheck::mcp::stdio::Stdout;
 use raincheck::mcp::{Streams, take_stdout};
 use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
-use raincheck::{Builder, Listening, Raincheck};
+use raincheck::{Builder, LoopbackConfig, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::instance::{self, Card, Instance, LaneCard};
@@ -93,10 +93,10 @@ fn compose(
         .scope(&shared.scope)
         .tools(commands)
         .logs(FileLogs::new(tasks));
-    let mut listening = Listening::new().for_programs(paths.endpoints());
+    let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
     if let Store::Path(path) = store {
         server = server.store(SqliteStore::new(Options::full(path)));
-        listening = listening.kept_in(paths.home.join("http"));
+        listening = listening.persist_in(paths.home.join("http"));
     }
     server = server.listening(listening);
     if serving.structured_content {
@@ -105,8 +105,8 @@ fn compose(
     for (lane, config) in file.lanes {
         server = server.lane(lane, config);
     }
-    for (client, ceiling) in &file.clients {
-        server = server.client_ceiling(client, *ceiling);
+    for (client, timeout) in &file.clients {
+        server = server.client_timeout(client, *timeout);
     }
     let home = paths.home.clone();
     Ok(server.before_start(move || {

@@ -139,7 +139,7 @@ pub(crate) const SETTINGS: &[Entry] = &[
             may("result_ttl_s", Number),
             may("accept_ms", Number),
             may("run_ms", Number),
-            may("queue_ttl_s", Number),
+            may("queue_timeout_s", Number),
         ],
         Rule::None,
     ),

@@ -332,7 +332,7 @@ impl Browser {
     async fn verdict_of_end(&self, id: TaskId, expected: State) -> Verdict {
         let Ok(engine) = self.engine() else { return Verdict::Unavailable };
         match engine.tell(id, None, None).await {
-            Ok(Told::Ended(row)) if row.state == expected => Verdict::Accepted,
+            Ok(Told::Ended(record)) if record.state == expected => Verdict::Accepted,
             Ok(Told::Counted(_)) => Verdict::Accepted,
             Ok(Told::Ended(_) | Told::Stale(_)) => Verdict::AlreadyTerminal,
             Ok(Told::Unknown) => Verdict::Unknown,
@@ -382,18 +382,18 @@ async fn shaped(engine: &Handle, id: TaskId, outcome: Outcome) -> Result<Outcome
     if !matches!(outcome, Outcome::Succeeded(_)) {
         return Ok(outcome);
     }
-    let row = match engine.tell(id, None, None).await? {
-        Told::Counted(row) | Told::Ended(row) | Told::Stale(row) => row,
+    let record = match engine.tell(id, None, None).await? {
+        Told::Counted(record) | Told::Ended(record) | Told::Stale(record) => record,
         Told::Unknown => return Ok(outcome),
     };
-    let view = match engine.view(&row.task.scope, id).await {
+    let view = match engine.view(&record.task.scope, id).await {
         Ok(view) => view,
         // It was forgotten just now, and keeps nothing.
         Err(error) if error.kind == Kind::NotFound => return Ok(outcome),
         Err(error) => return Err(error),
     };
     let Some(payload) = view.payload else { return Ok(outcome) };
-    let order = Order::of(row.task.tool.as_str(), &row.task.lane, &payload.inputs)?;
+    let order = Order::of(record.task.tool.as_str(), &record.task.lane, &payload.inputs)?;
     Ok(views::shaped(&order.what, outcome))
 }
 

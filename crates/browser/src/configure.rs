@@ -46,7 +46,7 @@ pub(crate) struct Limits {
     max_run_ms: u64,
     wait_ms: u64,
     result_ttl_s: f64,
-    queue_ttl_s: f64,
+    queue_timeout_s: f64,
     queue_limit: u32,
     max_body_bytes: usize,
 }
@@ -56,11 +56,11 @@ impl Limits {
         let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         Self {
             accept_ms: ms(settings.accept),
-            run_ms: ms(settings.run),
+            run_ms: ms(settings.run_timeout),
             max_run_ms: ms(settings.max_run),
             wait_ms: ms(settings.wait),
             result_ttl_s: settings.result_ttl.as_secs_f64(),
-            queue_ttl_s: settings.ttl.as_secs_f64(),
+            queue_timeout_s: settings.queue_timeout.as_secs_f64(),
             queue_limit: settings.queue_limit,
             max_body_bytes: settings.max_body,
         }
@@ -74,9 +74,9 @@ pub(crate) fn set_limits(settings: &mut Settings, arguments: &Arguments) -> Resu
     let most = next.max_run.as_secs_f64();
     for (name, unit, least, most, place) in [
         ("result_ttl_s", 1.0, 1.0, DAY, &mut next.result_ttl),
-        ("queue_ttl_s", 1.0, 1.0, DAY, &mut next.ttl),
+        ("queue_timeout_s", 1.0, 1.0, DAY, &mut next.queue_timeout),
         ("accept_ms", 0.001, 0.001, 600.0, &mut next.accept),
-        ("run_ms", 0.001, 0.001, most, &mut next.run),
+        ("run_ms", 0.001, 0.001, most, &mut next.run_timeout),
     ] {
         let Some(value) = arguments.number(name) else { continue };
         let seconds = value * unit;

@@ -7,7 +7,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
-use raincheck_runtime::{Attempt, Executor, StartReport, Stop, TaskContext};
+use raincheck_runtime::{Attempt, Executor, StartReport, StopReason, TaskContext};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ impl Executor for Browser {
             Ok(mut order) => {
                 if order.is_about_a_tab {
                     order.tab_id =
-                        order.tab_id.or_else(|| self.default_tab(&attempt.row.task.scope));
+                        order.tab_id.or_else(|| self.default_tab(&attempt.record.task.scope));
                 }
                 Run::new(self, &attempt, order, context, Stage::Posted).run().await
             }
@@ -43,8 +43,9 @@ impl Executor for Browser {
 
     /// Takes up a command of an earlier server. One that was never confirmed surely did not begin; any
     /// other is finished by the browser that comes back [LEASE-5, LEASE-6].
-    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
-        let has_begun = attempt.row.started_at.is_some() || attempt.row.state == State::Running;
+    async fn reattach(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        let has_begun =
+            attempt.record.started_at.is_some() || attempt.record.state == State::Running;
         if !has_begun {
             return give_back(&context).await;
         }
@@ -54,7 +55,7 @@ impl Executor for Browser {
         })
     }
 
-    async fn recorded(&self, id: TaskId, _number: u32) {
+    async fn on_outcome_committed(&self, id: TaskId, _number: u32) {
         self.let_go(id);
     }
 
@@ -66,14 +67,14 @@ impl Executor for Browser {
 /// Puts a command of an earlier server back in line. While the store fails nobody may begin with it.
 async fn give_back(context: &TaskContext) -> Option<Outcome> {
     loop {
-        match context.not_delivered().await {
+        match context.protocol().not_delivered().await {
             Ok(()) => return None,
             Err(error) if error.kind == Kind::StorageUnavailable => {}
             // It has ended meanwhile.
             Err(_) => return Some(Outcome::Cancelled),
         }
         tokio::select! {
-            () = context.stop().cancelled() => return Some(Outcome::Cancelled),
+            () = context.cancellation_token().cancelled() => return Some(Outcome::Cancelled),
             () = sleep(PAUSE) => {}
         }
     }
@@ -111,24 +112,24 @@ impl<'a> Run<'a> {
         stage: Stage,
     ) -> Self {
         let (sender, reports) = mpsc::unbounded_channel();
-        let limits = &attempt.row.task.limits;
+        let limits = &attempt.record.task.limits;
         let command = Command {
-            fence: attempt.row.fence,
-            attempt: attempt.row.attempt,
+            fence: attempt.record.fence,
+            attempt: attempt.record.attempt,
             stage,
             what: order.what.into(),
             target: order.browser,
             tab_id: order.tab_id,
             params: order.params,
             accept: limits.accept,
-            run: limits.run.unwrap_or(NEVER),
+            run: limits.run_timeout.unwrap_or(NEVER),
             reports: sender,
             recorded: CancellationToken::new(),
         };
         bridge.lay(context.id(), command);
-        let started_at = attempt.row.started_at.filter(|_| stage == Stage::Accepted);
+        let started_at = attempt.record.started_at.filter(|_| stage == Stage::Accepted);
         let unheard = started_at.map(|at| {
-            let limit = limits.run.unwrap_or(NEVER);
+            let limit = limits.run_timeout.unwrap_or(NEVER);
             limit.saturating_sub(context.now().since(at))
         });
         Self {
@@ -145,7 +146,7 @@ impl<'a> Run<'a> {
     }
 
     async fn run(mut self) -> Outcome {
-        let stop = self.context.stop().clone();
+        let stop = self.context.cancellation_token().clone();
         loop {
             let next_look = self.next_look();
             let step = tokio::select! {
@@ -174,7 +175,7 @@ impl<'a> Run<'a> {
             Report::Progress(progress, partial) => {
                 if self.accept().await == Verdict::Accepted {
                     progress.into_iter().for_each(|it| self.context.progress(it));
-                    partial.into_iter().for_each(|it| self.context.partial(it));
+                    partial.into_iter().for_each(|it| self.context.set_partial_result(it));
                 }
                 Step::On
             }
@@ -199,7 +200,7 @@ impl<'a> Run<'a> {
         if self.is_accepted {
             return Verdict::Accepted;
         }
-        match self.context.started().await {
+        match self.context.protocol().started().await {
             Ok(()) => {
                 self.is_accepted = true;
                 self.bridge.step(self.context.id(), Move::Accept);
@@ -215,7 +216,7 @@ impl<'a> Run<'a> {
         if self.is_accepted {
             return Step::On;
         }
-        match self.context.not_delivered().await {
+        match self.context.protocol().not_delivered().await {
             Ok(()) => Step::End(Outcome::Cancelled),
             // It has ended, or the store fails: the deadline says how it ends.
             Err(_) => Step::On,
@@ -225,7 +226,7 @@ impl<'a> Run<'a> {
     /// Stops a command that has to end: one that may have begun in its browser, any other at once.
     fn wind_down(&mut self) -> Step {
         let reason = self.context.stop_reason();
-        if !self.is_accepted || matches!(reason, Some(Stop::Lost | Stop::Shutdown)) {
+        if !self.is_accepted || matches!(reason, Some(StopReason::Lost | StopReason::Shutdown)) {
             return Step::End(Outcome::Cancelled);
         }
         self.bridge.stop(self.context.id());
@@ -250,7 +251,7 @@ impl<'a> Run<'a> {
 
     fn look(&mut self) -> Step {
         if self.give_up.is_some() {
-            self.context.given_up();
+            self.context.protocol().given_up();
             return Step::End(Outcome::Cancelled);
         }
         let (now, grace) = (Instant::now(), self.bridge.settings().reconnect_grace);
@@ -258,7 +259,7 @@ impl<'a> Run<'a> {
         if !is_doubted && now < self.last_word() + grace {
             return Step::On;
         }
-        self.context.given_up();
+        self.context.protocol().given_up();
         let words = if is_doubted {
             "the browser was started again while it ran, and knows nothing of it any more"
                 .to_owned()
@@ -280,7 +281,7 @@ impl Drop for Run<'_> {
 impl Order {
     /// Reads what a leased task asks of the browser.
     fn read(attempt: &Attempt) -> Result<Self, Error> {
-        let task = &attempt.row.task;
+        let task = &attempt.record.task;
         Self::of(task.tool.as_str(), &task.lane, &attempt.inputs)
     }
 }

@@ -53,5 +53,5 @@ pub mod extension;
 mod listening;
 
 pub use bridge::Browser;
-pub use listening::Listening;
+pub use listening::BridgeListener;
 pub use settings::Settings;

@@ -24,12 +24,12 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// How the bridge listens.
 #[derive(Clone, Debug)]
-pub struct Listening {
+pub struct BridgeListener {
     places: Places,
     port: u16,
 }
 
-impl Listening {
+impl BridgeListener {
     /// Listens where the extension looks for it. Port 0 is the port of the last time, if it is free.
     #[must_use]
     pub const fn new(places: Places, port: u16) -> Self {

@@ -10,14 +10,14 @@ pub struct Settings {
     /// How long a command has to be accepted, whether a browser is there or not [TIME-4].
     pub accept: Duration,
     /// How long a command may run unless it says so [TIME-4].
-    pub run: Duration,
+    pub run_timeout: Duration,
     /// The longest run that a command may ask for.
     pub max_run: Duration,
     /// How much later than its limit the server itself ends a command: the extension, which keeps the
     /// limit too, has until then to say what it stopped.
     pub run_margin: Duration,
     /// How long a command may stand in the queue of its tab [STATE-5].
-    pub ttl: Duration,
+    pub queue_timeout: Duration,
     /// How long a result stays readable [TIME-5].
     pub result_ttl: Duration,
     /// How many commands may stand in the queue of a tab [QUEUE-1].
@@ -45,10 +45,10 @@ impl Default for Settings {
         Self {
             wait: Duration::from_secs(2),
             accept: Duration::from_secs(3),
-            run: Duration::from_secs(10),
+            run_timeout: Duration::from_secs(10),
             max_run: Duration::from_secs(600),
             run_margin: Duration::from_millis(400),
-            ttl: Duration::from_secs(600),
+            queue_timeout: Duration::from_secs(600),
             result_ttl: Duration::from_secs(600),
             queue_limit: 32,
             grace: Duration::from_secs(5),

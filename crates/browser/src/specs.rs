@@ -62,7 +62,7 @@ const CONFIGURE_SCHEMA: &str = r#"{"type":"object","properties":{
 "tab_id":{"type":"integer"},"browser_id":{"type":"string"},
 "policy":{"type":"string","enum":["accept","dismiss","report"]},
 "engine":{"type":"string","enum":["auto","debugger","scripting"]},
-"result_ttl_s":{"type":"number"},"accept_ms":{"type":"number"},"run_ms":{"type":"number"},"queue_ttl_s":{"type":"number"},
+"result_ttl_s":{"type":"number"},"accept_ms":{"type":"number"},"run_ms":{"type":"number"},"queue_timeout_s":{"type":"number"},
 "target":{"type":"string","enum":["console","network","dialogs","events","all"]},
 "wait_ms":{"type":"integer","minimum":0}},
 "required":["what"],"additionalProperties":false}"#;
@@ -101,7 +101,7 @@ fn spec(
         mode: ExecutionMode::Job,
         lane: LaneId::from(lanes::DEFAULT),
         wait: settings.wait,
-        run_limit: Some(settings.run),
+        run_timeout: Some(settings.run_timeout),
         max_run: Some(settings.max_run),
         supports_cancel: true,
         on_disconnect: OnDisconnect::Detach,

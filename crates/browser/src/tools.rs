@@ -12,7 +12,7 @@ use raincheck_core::retry;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::{Limits, Outcome};
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Call, Executor, Placement, Route, ToolSet};
+use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -144,19 +144,19 @@ impl ToolSet for Browser {
 }
 
 impl Browser {
-    fn placement(&self, lane: LaneId) -> Placement {
+    fn placement(&self, lane: LaneId) -> TaskPlan {
         let settings = self.settings();
         let limits = Limits {
             ready: settings.accept,
-            ttl: settings.ttl,
+            queue_timeout: settings.queue_timeout,
             accept: settings.accept,
-            run: Some(settings.run),
+            run_timeout: Some(settings.run_timeout),
             run_margin: settings.run_margin,
             grace: settings.grace,
             retention: settings.result_ttl,
             ..Limits::default()
         };
-        Placement { lane, waiting: None, limits, retry: retry::Policy::default() }
+        TaskPlan { lane, waiting: None, limits, retry: retry::Policy::default() }
     }
 
     /// Answers from memory [QUEUE-4].
@@ -199,7 +199,7 @@ mod tests {
         let bridge = Browser::new(Settings::default());
         let limits = bridge.placement(LaneId::from(lanes::DEFAULT)).limits;
         assert_eq!((limits.accept, limits.ready), (Duration::from_secs(3), Duration::from_secs(3)));
-        assert_eq!(limits.run, Some(Duration::from_secs(10)));
+        assert_eq!(limits.run_timeout, Some(Duration::from_secs(10)));
         let specs = bridge.specs();
         assert_eq!(specs[0].wait, Duration::from_secs(2));
     }

@@ -9,7 +9,7 @@ use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Ledger, Reply};
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Claim, Post};
+use raincheck_core::store::{Claim, Update};
 use raincheck_core::task::{Limits, Outcome, Resources, Task};
 use raincheck_core::time::Timestamp;
 
@@ -49,13 +49,13 @@ fn cycle(ledger: &mut Ledger, n: u64) {
     ledger.apply(NOW, Command::Submit(vec![(task(n), None)]));
     let claim = Claim { lanes: vec![LaneId::from("lane")], n: 1 };
     let Reply::Rows(rows) = ledger.apply(NOW, Command::Claim(claim)).reply else { return };
-    for row in rows {
-        let (id, fence) = (row.id(), row.fence);
-        ledger.apply(NOW, Command::Post(vec![Post::attempt(id, fence, Change::Start)]));
+    for record in rows {
+        let (id, fence) = (record.id(), record.fence);
+        ledger.apply(NOW, Command::Update(vec![Update::attempt(id, fence, Change::Start)]));
         let outcome = Outcome::Succeeded(vec![Content::Text("ok".into())]);
-        let mut post = Post::attempt(id, fence, Change::Finish(outcome));
-        post.releases = true;
-        ledger.apply(NOW, Command::Post(vec![post]));
+        let mut update = Update::attempt(id, fence, Change::Finish(outcome));
+        update.releases = true;
+        ledger.apply(NOW, Command::Update(vec![update]));
         ledger.apply(NOW, Command::Expire(vec![id]));
         black_box(ledger.apply(NOW, Command::Forget(vec![id])));
     }

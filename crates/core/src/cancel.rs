@@ -25,7 +25,7 @@ pub enum OnDisconnect {
 /// What becomes of a running attempt when the serving process ends [CANCEL-8].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OnExit {
-    /// It goes on where a supervisor can hold it, and is adopted by the next server.
+    /// It goes on where a supervisor can hold it, and is reattached by the next server.
     Detach,
     /// It is stopped.
     Stop,

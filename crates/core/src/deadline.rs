@@ -11,12 +11,12 @@ pub enum Kind {
     /// The ready limit of a waiting task.
     Ready,
     /// The time a task may stand in the queue.
-    Ttl,
+    QueueTimeout,
     /// The time to be accepted.
     Accept,
     /// The time to run.
     Run,
-    /// The time an attempt may be silent, after a restart the time to be adopted.
+    /// The time an attempt may be silent, after a restart the time to be reattached.
     Lease,
     /// The time between a cancel and the kill.
     Grace,
@@ -31,7 +31,7 @@ impl Kind {
     pub const ALL: [Self; 9] = [
         Self::Backoff,
         Self::Ready,
-        Self::Ttl,
+        Self::QueueTimeout,
         Self::Accept,
         Self::Run,
         Self::Grace,
@@ -46,9 +46,9 @@ impl Kind {
         match self {
             Self::Backoff => Event::Resume,
             Self::Ready => Event::ReadyDue,
-            Self::Ttl => Event::TtlDue,
+            Self::QueueTimeout => Event::QueueTimeoutDue,
             Self::Accept => Event::AcceptDue,
-            Self::Run => Event::RunDue,
+            Self::Run => Event::RunTimeoutDue,
             Self::Lease => Event::LeaseDue,
             Self::Grace => Event::GraceDue,
             Self::Input => Event::InputDue,

@@ -10,7 +10,7 @@ use crate::deadline::{Armed, Kind as Deadline};
 use crate::error::{Error, Guarantee, Kind};
 use crate::ids::{Fence, WorkerId};
 use crate::lifecycle::{self, Event, State};
-use crate::task::{Cause, Outcome, Row, TaskEvent, WaitReason};
+use crate::task::{Cause, Outcome, TaskEvent, TaskRecord, WaitReason};
 use crate::time::Timestamp;
 
 /// The slack between the end of a cancel grace and the engine's own end of the task: the time an
@@ -72,7 +72,7 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The row afterwards.
-    pub row: Row,
+    pub record: TaskRecord,
     /// The entry of the history; absent when the change moved nothing but a field.
     pub event: Option<TaskEvent>,
     /// The outcome to keep, when the task ended by it.
@@ -90,47 +90,47 @@ pub struct Decision {
 /// # Errors
 /// [`Refusal`] when the change has no place here; nothing moves.
 pub fn decide(
-    row: &Row,
+    record: &TaskRecord,
     now: Timestamp,
     change: &Change,
     fence: Option<Fence>,
 ) -> Result<Decision, Refusal> {
-    if fence.is_some_and(|fence| fence != row.fence) {
+    if fence.is_some_and(|fence| fence != record.fence) {
         return Err(Refusal::Stale);
     }
-    let ended = ending(row, change);
+    let ended = ending(record, change);
     let retried = match &ended {
-        Some(Outcome::Failed(error)) if is_retried(row, error) => Some(error.clone()),
+        Some(Outcome::Failed(error)) if is_retried(record, error) => Some(error.clone()),
         _ => None,
     };
     let on = if retried.is_some() { Event::Retry } else { event_of(change) };
-    let to = lifecycle::next(row.state, on)?;
-    let mut next = row.clone();
+    let to = lifecycle::next(record.state, on)?;
+    let mut next = record.clone();
     next.updated_at = now;
     apply(&mut next, now, change, on, to);
     if retried.is_some() {
         begin_pause(&mut next, now);
     }
-    let (outcome, late) = if to.is_terminal() && !row.state.is_terminal() {
+    let (outcome, late) = if to.is_terminal() && !record.state.is_terminal() {
         close(&mut next, now, to, ended)
     } else {
         (None, None)
     };
     next.state = to;
-    let event = (to != row.state).then(|| note(&mut next, now, row.state, on, change));
-    Ok(Decision { row: next, event, outcome, retried, late })
+    let event = (to != record.state).then(|| note(&mut next, now, record.state, on, change));
+    Ok(Decision { record: next, event, outcome, retried, late })
 }
 
 /// Makes the first entry of a new task's history [STATE-6].
 #[must_use]
-pub fn received(row: &Row) -> TaskEvent {
+pub fn received(record: &TaskRecord) -> TaskEvent {
     TaskEvent {
         seq: 1,
-        at: row.task.submitted_at,
+        at: record.task.submitted_at,
         attempt: 0,
         fence: Fence::NONE,
         from: None,
-        to: row.state,
+        to: record.state,
         cause: Cause::Received,
         note: None,
     }
@@ -151,7 +151,7 @@ const fn event_of(change: &Change) -> Event {
         Change::Finish(outcome) | Change::GiveUp(outcome) => match outcome {
             Outcome::Succeeded(_) => Event::Succeed,
             // An executor that kept the run deadline itself, such as while no server ran.
-            Outcome::Failed(Error { kind: Kind::RunTimeout, .. }) => Event::RunDue,
+            Outcome::Failed(Error { kind: Kind::RunTimeout, .. }) => Event::RunTimeoutDue,
             Outcome::Failed(_) => Event::Fail,
             Outcome::Cancelled => Event::Cancel,
         },
@@ -160,10 +160,10 @@ const fn event_of(change: &Change) -> Event {
 }
 
 /// The outcome that a change would end the task with, if it ends it.
-fn ending(row: &Row, change: &Change) -> Option<Outcome> {
+fn ending(record: &TaskRecord, change: &Change) -> Option<Outcome> {
     match change {
         Change::Finish(outcome) | Change::GiveUp(outcome) => Some(outcome.clone()),
-        Change::Due(deadline) => due(row, *deadline),
+        Change::Due(deadline) => due(record, *deadline),
         Change::Hold(_)
         | Change::Resume
         | Change::Lease { .. }
@@ -178,25 +178,28 @@ fn ending(row: &Row, change: &Change) -> Option<Outcome> {
 }
 
 /// The outcome of a deadline that passed.
-fn due(row: &Row, deadline: Deadline) -> Option<Outcome> {
+fn due(record: &TaskRecord, deadline: Deadline) -> Option<Outcome> {
     let error = match deadline {
         // A browser that is not there accepts as little as one that does not answer [TIME-4].
-        Deadline::Ready if row.waiting == Some(WaitReason::WaitingForBrowser) => {
-            let limit = span(row.task.limits.ready);
+        Deadline::Ready if record.waiting == Some(WaitReason::WaitingForBrowser) => {
+            let limit = span(record.task.limits.ready);
             Error::new(Kind::AcceptTimeout, format!("no browser was connected within {limit}"))
         }
         Deadline::Ready => {
-            let why = row.waiting.map_or("not ready", WaitReason::as_str);
+            let why = record.waiting.map_or("not ready", WaitReason::as_str);
             Error::new(Kind::PeerNotReady, format!("the peer was not ready in time ({why})"))
         }
-        Deadline::Ttl => {
+        Deadline::QueueTimeout => {
             Error::new(Kind::Expired, "its time in the queue was over before it could run")
                 .with_guarantee(Guarantee::NotExecuted)
         }
         Deadline::Accept => Error::new(Kind::AcceptTimeout, "nobody accepted it in time"),
         Deadline::Run => Error::new(
             Kind::RunTimeout,
-            format!("it ran longer than {}", span(row.task.limits.run.unwrap_or_default())),
+            format!(
+                "it ran longer than {}",
+                span(record.task.limits.run_timeout.unwrap_or_default())
+            ),
         ),
         Deadline::Lease => {
             Error::new(Kind::WorkerLost, "the worker was lost while the attempt ran")
@@ -219,125 +222,127 @@ fn span(limit: Duration) -> String {
 }
 
 /// Whether a failed attempt is followed by another: not once a cancel was asked for.
-fn is_retried(row: &Row, error: &Error) -> bool {
-    row.cancel.is_none()
-        && lifecycle::next(row.state, Event::Retry).is_ok()
-        && row.task.retry.permits(error.kind, row.attempt, row.task.is_idempotent)
+fn is_retried(record: &TaskRecord, error: &Error) -> bool {
+    record.cancel.is_none()
+        && lifecycle::next(record.state, Event::Retry).is_ok()
+        && record.task.retry.permits(error.kind, record.attempt, record.task.is_idempotent)
 }
 
 /// Moves the fields that a change is about.
-fn apply(row: &mut Row, now: Timestamp, change: &Change, on: Event, to: State) {
-    let task = Arc::clone(&row.task);
+fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to: State) {
+    let task = Arc::clone(&record.task);
     let limits = &task.limits;
-    let stays = to == row.state;
+    let stays = to == record.state;
     match change {
         Change::Hold(reason) => {
-            row.waiting = Some(*reason);
+            record.waiting = Some(*reason);
             if !stays {
-                row.deadlines.set(Deadline::Ready, Some(now + row.ready_left));
+                record.deadlines.set(Deadline::Ready, Some(now + record.ready_left));
             }
         }
-        Change::Resume => resume(row, now),
+        Change::Resume => resume(record, now),
         Change::Lease { worker, fence } => {
-            row.attempt += 1;
-            row.fence = *fence;
-            row.has_reported = false;
-            row.worker = Some(worker.clone());
-            row.started_at = None;
-            row.heartbeat_at = Some(now);
-            row.deadlines.set(Deadline::Ttl, None);
-            row.deadlines.set(Deadline::Accept, Some(now + limits.accept));
-            row.deadlines.set(Deadline::Lease, Some(now + limits.lease));
+            record.attempt += 1;
+            record.fence = *fence;
+            record.has_reported = false;
+            record.worker = Some(worker.clone());
+            record.started_at = None;
+            record.heartbeat_at = Some(now);
+            record.deadlines.set(Deadline::QueueTimeout, None);
+            record.deadlines.set(Deadline::Accept, Some(now + limits.accept));
+            record.deadlines.set(Deadline::Lease, Some(now + limits.lease));
         }
-        Change::Accept => begin_run(row, now),
+        Change::Accept => begin_run(record, now),
         Change::Start => {
-            begin_run(row, now);
-            row.started_at = row.started_at.or(Some(now));
+            begin_run(record, now);
+            record.started_at = record.started_at.or(Some(now));
         }
         Change::Undeliver if !to.is_terminal() => {
-            row.attempt = row.attempt.saturating_sub(1);
-            row.worker = None;
-            drop_attempt(row);
-            row.deadlines.set(Deadline::Ttl, Some(now + limits.ttl));
+            record.attempt = record.attempt.saturating_sub(1);
+            record.worker = None;
+            drop_attempt(record);
+            record.deadlines.set(Deadline::QueueTimeout, Some(now + limits.queue_timeout));
         }
         Change::AskInput if !stays => {
-            row.deadlines.set(Deadline::Input, Some(now + limits.input));
+            record.deadlines.set(Deadline::Input, Some(now + limits.input));
         }
-        Change::GiveInput => row.deadlines.set(Deadline::Input, None),
+        Change::GiveInput => record.deadlines.set(Deadline::Input, None),
         Change::RequestCancel { reason } => {
-            if row.cancel.is_none() {
-                row.cancel = Some(cancel::Request { at: now, reason: reason.clone() });
+            if record.cancel.is_none() {
+                record.cancel = Some(cancel::Request { at: now, reason: reason.clone() });
             }
-            if row.task.supports_cancel && !stays && !to.is_terminal() {
+            if record.task.supports_cancel && !stays && !to.is_terminal() {
                 let kill = now + limits.grace + KILL_MARGIN;
-                row.deadlines.set(Deadline::Grace, Some(kill));
+                record.deadlines.set(Deadline::Grace, Some(kill));
             }
         }
-        Change::Due(Deadline::Backoff) => resume(row, now),
-        Change::Due(deadline) => row.deadlines.set(*deadline, None),
+        Change::Due(Deadline::Backoff) => resume(record, now),
+        Change::Due(deadline) => record.deadlines.set(*deadline, None),
         Change::Finish(_) | Change::GiveUp(_) => {
-            row.has_reported = matches!(change, Change::Finish(_));
+            record.has_reported = matches!(change, Change::Finish(_));
             // An attempt that ended before anybody said that it runs began at its lease at the latest.
-            row.started_at = row.started_at.or(row.heartbeat_at);
+            record.started_at = record.started_at.or(record.heartbeat_at);
         }
         Change::Undeliver | Change::AskInput | Change::CommitCancel => {}
     }
     if on == Event::Lease || on == Event::Undeliver {
-        row.waiting = None;
+        record.waiting = None;
     }
 }
 
 /// Ends a wait: what was used of the ready limit is gone for good [STATE-5].
-fn resume(row: &mut Row, now: Timestamp) {
-    if let Some(ready) = row.deadlines.get(Deadline::Ready) {
-        row.ready_left = ready.since(now);
+fn resume(record: &mut TaskRecord, now: Timestamp) {
+    if let Some(ready) = record.deadlines.get(Deadline::Ready) {
+        record.ready_left = ready.since(now);
     }
-    row.waiting = None;
-    row.deadlines.set(Deadline::Ready, None);
-    row.deadlines.set(Deadline::Backoff, None);
-    if row.deadlines.get(Deadline::Ttl).is_none() {
-        row.deadlines.set(Deadline::Ttl, Some(now + row.task.limits.ttl));
+    record.waiting = None;
+    record.deadlines.set(Deadline::Ready, None);
+    record.deadlines.set(Deadline::Backoff, None);
+    if record.deadlines.get(Deadline::QueueTimeout).is_none() {
+        record.deadlines.set(Deadline::QueueTimeout, Some(now + record.task.limits.queue_timeout));
     }
 }
 
 /// Starts the run deadline once [TIME-3].
-fn begin_run(row: &mut Row, now: Timestamp) {
-    row.deadlines.set(Deadline::Accept, None);
-    if row.deadlines.get(Deadline::Run).is_none() {
-        let margin = row.task.limits.run_margin;
-        row.deadlines.set(Deadline::Run, row.task.limits.run.map(|limit| now + limit + margin));
+fn begin_run(record: &mut TaskRecord, now: Timestamp) {
+    record.deadlines.set(Deadline::Accept, None);
+    if record.deadlines.get(Deadline::Run).is_none() {
+        let margin = record.task.limits.run_margin;
+        record
+            .deadlines
+            .set(Deadline::Run, record.task.limits.run_timeout.map(|limit| now + limit + margin));
     }
 }
 
 /// Disarms everything that belongs to an attempt.
-fn drop_attempt(row: &mut Row) {
-    row.deadlines.set(Deadline::Accept, None);
-    row.deadlines.set(Deadline::Run, None);
-    row.deadlines.set(Deadline::Lease, None);
-    row.deadlines.set(Deadline::Grace, None);
-    row.deadlines.set(Deadline::Input, None);
+fn drop_attempt(record: &mut TaskRecord) {
+    record.deadlines.set(Deadline::Accept, None);
+    record.deadlines.set(Deadline::Run, None);
+    record.deadlines.set(Deadline::Lease, None);
+    record.deadlines.set(Deadline::Grace, None);
+    record.deadlines.set(Deadline::Input, None);
 }
 
 /// Lets the task wait for its next attempt.
-fn begin_pause(row: &mut Row, now: Timestamp) {
-    drop_attempt(row);
-    row.waiting = Some(WaitReason::RetryBackoff);
-    let pause = row.task.retry.pause(row.task.id, row.attempt);
-    row.deadlines.set(Deadline::Backoff, Some(now + pause));
+fn begin_pause(record: &mut TaskRecord, now: Timestamp) {
+    drop_attempt(record);
+    record.waiting = Some(WaitReason::RetryBackoff);
+    let pause = record.task.retry.pause(record.task.id, record.attempt);
+    record.deadlines.set(Deadline::Backoff, Some(now + pause));
 }
 
 /// Ends the task; returns the outcome that stands, and one that came too late to stand.
 fn close(
-    row: &mut Row,
+    record: &mut TaskRecord,
     now: Timestamp,
     to: State,
     ended: Option<Outcome>,
 ) -> (Option<Outcome>, Option<Outcome>) {
-    row.deadlines = Armed::default();
-    let expiry = (to != State::Expired).then(|| now + row.task.limits.retention);
-    row.deadlines.set(Deadline::Retention, expiry);
-    row.waiting = None;
-    row.ended_at = Some(now);
+    record.deadlines = Armed::default();
+    let expiry = (to != State::Expired).then(|| now + record.task.limits.retention);
+    record.deadlines.set(Deadline::Retention, expiry);
+    record.waiting = None;
+    record.ended_at = Some(now);
     let is_cancelled = to == State::Cancelled;
     let (outcome, late) = match ended {
         Some(ended) if is_cancelled && ended != Outcome::Cancelled => {
@@ -345,23 +350,29 @@ fn close(
         }
         ended => (ended.unwrap_or(Outcome::Cancelled), None),
     };
-    row.failure = match &outcome {
+    record.failure = match &outcome {
         Outcome::Failed(error) => Some(error.kind),
         Outcome::Succeeded(_) | Outcome::Cancelled => None,
     };
     // A deadline that ends a cancelled task brings an error of its own; nobody produced it.
-    (Some(outcome), late.filter(|_| row.has_reported))
+    (Some(outcome), late.filter(|_| record.has_reported))
 }
 
-fn note(row: &mut Row, now: Timestamp, from: State, on: Event, change: &Change) -> TaskEvent {
-    row.n_events += 1;
+fn note(
+    record: &mut TaskRecord,
+    now: Timestamp,
+    from: State,
+    on: Event,
+    change: &Change,
+) -> TaskEvent {
+    record.n_events += 1;
     TaskEvent {
-        seq: row.n_events,
+        seq: record.n_events,
         at: now,
-        attempt: row.attempt,
-        fence: row.fence,
+        attempt: record.attempt,
+        fence: record.fence,
         from: Some(from),
-        to: row.state,
+        to: record.state,
         cause: Cause::Moved(on),
         note: match change {
             Change::RequestCancel { reason } => reason.clone(),

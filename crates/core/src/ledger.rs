@@ -1,16 +1,16 @@
 //! The whole engine as a value: indexes around [`decide`](crate::decide::decide).
 //!
 //! [`Ledger::apply`] is the only way in. It is deterministic: the same commands at the same instants
-//! give the same replies, the same records and the same [`snapshot`](Ledger::snapshot).
+//! give the same replies, the same effects and the same [`snapshot`](Ledger::snapshot).
 
 mod claim;
 mod lanes;
-mod post;
 mod query;
 mod rows;
 mod snapshot;
 mod submit;
 mod timers;
+mod update;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::ids::{Fence, LaneId, TaskId, ToolName};
 use crate::lane;
 use crate::scope::Scope;
 use crate::slot::Slot;
-use crate::store::{Beat, Claim, Directive, Post, Submitted, Verdict};
-use crate::task::{Outcome, Row, Task, TaskEvent, WaitReason};
+use crate::store::{Claim, Heartbeat, HeartbeatReply, Submitted, Update, UpdateResult};
+use crate::task::{Outcome, Task, TaskEvent, TaskRecord, WaitReason};
 use crate::time::Timestamp;
 
 use lanes::Lane;
@@ -44,9 +44,9 @@ pub enum Command {
     /// Leases work.
     Claim(Claim),
     /// Applies events.
-    Post(Vec<Post>),
+    Update(Vec<Update>),
     /// Renews leases.
-    Heartbeat(Vec<Beat>),
+    Heartbeat(Vec<Heartbeat>),
     /// Frees the slots of attempts whose executor is gone.
     Release(Vec<(TaskId, Fence)>),
     /// Holds a lane, or lets it go on.
@@ -65,8 +65,8 @@ pub enum Command {
     },
     /// Forgets tombstones whatever their time, but for those whose attempt still holds its place.
     Forget(Vec<TaskId>),
-    /// Takes over after a start: attempts that may still run get until `now + adopt` to be heard.
-    Adopt(Duration),
+    /// Takes over after a start: attempts that may still run get until `now + reattach` to be heard.
+    Reattach(Duration),
 }
 
 /// What a command answers.
@@ -76,12 +76,12 @@ pub enum Reply {
     Done,
     /// One for each submitted task.
     Submitted(Vec<Submitted>),
-    /// The rows that were leased, or that may be adopted.
-    Rows(Vec<Row>),
+    /// The rows that were leased, or that may be reattached.
+    Rows(Vec<TaskRecord>),
     /// One for each post.
-    Verdicts(Vec<Verdict>),
+    UpdateResults(Vec<UpdateResult>),
     /// One for each beat.
-    Directives(Vec<Directive>),
+    HeartbeatReplies(Vec<HeartbeatReply>),
     /// How many tasks moved.
     Moved(u32),
     /// The tasks that were forgotten.
@@ -90,18 +90,18 @@ pub enum Reply {
 
 /// One change to keep, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum Effect {
     /// A task was accepted.
     Inserted {
         /// Where it stands.
-        row: Row,
+        record: TaskRecord,
         /// The first entry of its history.
         event: TaskEvent,
     },
     /// A task moved, or a field of it did.
     Moved {
         /// Where it stands.
-        row: Row,
+        record: TaskRecord,
         /// The entry of its history, when its state moved.
         event: Option<TaskEvent>,
         /// The outcome, when it ended.
@@ -114,7 +114,7 @@ pub enum Record {
     /// An outcome came after the end [LEASE-7].
     Late {
         /// The task.
-        row: Row,
+        record: TaskRecord,
         /// The entry of its history.
         event: TaskEvent,
         /// What came.
@@ -141,7 +141,7 @@ pub struct Applied {
     /// The answer.
     pub reply: Reply,
     /// What to keep, in order.
-    pub records: Vec<Record>,
+    pub effects: Vec<Effect>,
 }
 
 /// Tasks, lanes, slots, keys and deadlines.
@@ -153,7 +153,7 @@ pub struct Ledger {
     lanes: BTreeMap<LaneId, Lane>,
     keys: BTreeMap<(Scope, ToolName, Arc<str>), TaskId>,
     timers: Timers,
-    records: Vec<Record>,
+    effects: Vec<Effect>,
 }
 
 impl Ledger {
@@ -167,17 +167,17 @@ impl Ledger {
             lanes: BTreeMap::new(),
             keys: BTreeMap::new(),
             timers: Timers::default(),
-            records: Vec::new(),
+            effects: Vec::new(),
         }
     }
 
     /// Does one thing.
     pub fn apply(&mut self, now: Timestamp, command: Command) -> Applied {
         let reply = self.run(now, command);
-        Applied { reply, records: std::mem::take(&mut self.records) }
+        Applied { reply, effects: std::mem::take(&mut self.effects) }
     }
 
-    /// Does one thing and leaves its records to be [drained](Self::drain_records), in one buffer for
+    /// Does one thing and leaves its effects to be [drained](Self::drain_effects), in one buffer for
     /// as long as the ledger lives.
     pub fn run(&mut self, now: Timestamp, command: Command) -> Reply {
         match command {
@@ -189,12 +189,12 @@ impl Ledger {
                 Reply::Submitted(batch.into_iter().map(|one| self.submit(now, one)).collect())
             }
             Command::Claim(claim) => Reply::Rows(self.claim(now, &claim)),
-            Command::Post(batch) => {
-                Reply::Verdicts(batch.into_iter().map(|post| self.post(now, post)).collect())
-            }
-            Command::Heartbeat(beats) => {
-                Reply::Directives(beats.iter().map(|beat| self.heartbeat(now, beat)).collect())
-            }
+            Command::Update(batch) => Reply::UpdateResults(
+                batch.into_iter().map(|update| self.update(now, update)).collect(),
+            ),
+            Command::Heartbeat(beats) => Reply::HeartbeatReplies(
+                beats.iter().map(|beat| self.heartbeat(now, beat)).collect(),
+            ),
             Command::Release(slots) => {
                 for (task, fence) in slots {
                     self.release(task, fence);
@@ -206,13 +206,13 @@ impl Ledger {
             Command::Expire(ids) => Reply::Moved(self.expire(now, &ids)),
             Command::Sweep { limit } => Reply::Forgotten(self.sweep(now, limit)),
             Command::Forget(ids) => Reply::Forgotten(self.forget(ids)),
-            Command::Adopt(grace) => Reply::Rows(self.adopt(now, grace)),
+            Command::Reattach(grace) => Reply::Rows(self.reattach(now, grace)),
         }
     }
 
-    /// Hands over the records of what was [run](Self::run), in order.
-    pub fn drain_records(&mut self) -> std::vec::Drain<'_, Record> {
-        self.records.drain(..)
+    /// Hands over the effects of what was [run](Self::run), in order.
+    pub fn drain_effects(&mut self) -> std::vec::Drain<'_, Effect> {
+        self.effects.drain(..)
     }
 
     /// Returns the next instant at which [`Command::Fire`] has something to do.

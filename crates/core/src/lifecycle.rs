@@ -115,11 +115,11 @@ words! {
         /// The ready limit is used up.
         ReadyDue = "ready_due",
         /// The time in the queue is over.
-        TtlDue = "ttl_due",
+        QueueTimeoutDue = "queue_timeout_due",
         /// Nobody accepted it in time.
         AcceptDue = "accept_due",
         /// The run deadline passed.
-        RunDue = "run_due",
+        RunTimeoutDue = "run_timeout_due",
         /// Nothing was heard of the attempt for the length of its lease.
         LeaseDue = "lease_due",
         /// The cancel grace is over.
@@ -142,13 +142,13 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::Waiting, E::Hold, S::Waiting),
     (S::Waiting, E::RequestCancel, S::Cancelled),
     (S::Waiting, E::ReadyDue, S::Failed),
-    (S::Waiting, E::TtlDue, S::Expired),
+    (S::Waiting, E::QueueTimeoutDue, S::Expired),
     // In line.
     (S::Queued, E::Hold, S::Waiting),
     (S::Queued, E::Resume, S::Queued),
     (S::Queued, E::Lease, S::Scheduled),
     (S::Queued, E::RequestCancel, S::Cancelled),
-    (S::Queued, E::TtlDue, S::Expired),
+    (S::Queued, E::QueueTimeoutDue, S::Expired),
     // Leased.
     (S::Scheduled, E::Accept, S::Scheduled),
     (S::Scheduled, E::Start, S::Running),
@@ -159,7 +159,7 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::Scheduled, E::Cancel, S::Cancelled),
     (S::Scheduled, E::Retry, S::Waiting),
     (S::Scheduled, E::AcceptDue, S::Failed),
-    (S::Scheduled, E::RunDue, S::TimedOut),
+    (S::Scheduled, E::RunTimeoutDue, S::TimedOut),
     (S::Scheduled, E::LeaseDue, S::Failed),
     // Under way.
     (S::Running, E::Start, S::Running),
@@ -169,7 +169,7 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::Running, E::Fail, S::Failed),
     (S::Running, E::Cancel, S::Cancelled),
     (S::Running, E::Retry, S::Waiting),
-    (S::Running, E::RunDue, S::TimedOut),
+    (S::Running, E::RunTimeoutDue, S::TimedOut),
     (S::Running, E::LeaseDue, S::Failed),
     (S::InputRequired, E::GiveInput, S::Running),
     (S::InputRequired, E::RequestCancel, S::CancelRequested),
@@ -178,7 +178,7 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::InputRequired, E::Cancel, S::Cancelled),
     (S::InputRequired, E::Retry, S::Waiting),
     (S::InputRequired, E::InputDue, S::Failed),
-    (S::InputRequired, E::RunDue, S::TimedOut),
+    (S::InputRequired, E::RunTimeoutDue, S::TimedOut),
     (S::InputRequired, E::LeaseDue, S::Failed),
     // Asked to end: what the executor produced before it saw the request still wins.
     (S::CancelRequested, E::Accept, S::CancelRequested),
@@ -192,7 +192,7 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::CancelRequested, E::Fail, S::Failed),
     (S::CancelRequested, E::Cancel, S::Cancelled),
     (S::CancelRequested, E::AcceptDue, S::Cancelled),
-    (S::CancelRequested, E::RunDue, S::TimedOut),
+    (S::CancelRequested, E::RunTimeoutDue, S::TimedOut),
     (S::CancelRequested, E::LeaseDue, S::Failed),
     (S::CancelRequested, E::GraceDue, S::Cancelled),
     (S::CancelRequested, E::InputDue, S::CancelRequested),
@@ -202,7 +202,7 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::Cancelling, E::Succeed, S::Cancelled),
     (S::Cancelling, E::Fail, S::Cancelled),
     (S::Cancelling, E::Cancel, S::Cancelled),
-    (S::Cancelling, E::RunDue, S::Cancelled),
+    (S::Cancelling, E::RunTimeoutDue, S::Cancelled),
     (S::Cancelling, E::LeaseDue, S::Cancelled),
     (S::Cancelling, E::GraceDue, S::Cancelled),
     // Ended: only retention is left [STATE-2].

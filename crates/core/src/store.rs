@@ -19,7 +19,7 @@ use crate::lifecycle::State;
 use crate::progress::Progress;
 use crate::scope::Scope;
 use crate::slot::Slot;
-use crate::task::{Artifact, Metrics, Payload, Row, Task, TaskEvent, WaitReason};
+use crate::task::{Artifact, Metrics, Task, TaskDetails, TaskEvent, TaskRecord, WaitReason};
 use crate::time::Timestamp;
 use crate::worker::{self, Worker};
 
@@ -83,7 +83,7 @@ pub enum Durability {
 
 /// What a store promises, and what it cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits {
+pub struct Capabilities {
     /// What survives what.
     pub durability: Durability,
     /// Whether other processes use the same store.
@@ -140,7 +140,7 @@ impl fmt::Debug for Receipt {
 
 /// A value that may leave the process once its receipt is committed.
 #[derive(Debug)]
-pub struct Posted<T> {
+pub struct Write<T> {
     /// What was decided.
     pub value: T,
     /// When it may be told.
@@ -166,14 +166,14 @@ pub enum Submitted {
     /// It is a new task.
     Inserted {
         /// Where it stands.
-        row: Row,
+        record: TaskRecord,
         /// How many tasks of its lane run before it.
         position: u32,
         /// The lane's estimate of the time until it starts [QUEUE-3].
         delay: Option<Duration>,
     },
     /// The key and the inputs are those of this task [IDEM-1].
-    Existing(Row),
+    Existing(TaskRecord),
     /// The key is this task's, the inputs are not.
     Conflict(TaskId),
     /// The lane is full [QUEUE-2].
@@ -200,14 +200,14 @@ pub struct Claim {
 #[derive(Clone, Debug)]
 pub struct Claimed {
     /// The task, already `scheduled`.
-    pub row: Row,
+    pub record: TaskRecord,
     /// What the tool is given.
     pub inputs: Json,
 }
 
 /// What goes with a change without being a transition.
 #[derive(Clone, Debug, Default)]
-pub struct Extra {
+pub struct AttemptReport {
     /// The last progress.
     pub progress: Option<Progress>,
     /// The last partial result.
@@ -220,7 +220,7 @@ pub struct Extra {
 
 /// One event of one task.
 #[derive(Clone, Debug)]
-pub struct Post {
+pub struct Update {
     /// The task.
     pub id: TaskId,
     /// The owner that a caller's request must match [SCOPE-2]; `None` for the engine and executors.
@@ -230,30 +230,30 @@ pub struct Post {
     /// What happened.
     pub change: Change,
     /// What goes with it.
-    pub extra: Option<Box<Extra>>,
+    pub report: Option<Box<AttemptReport>>,
     /// Whether the executor is gone with it, so that its slot is free.
     pub releases: bool,
 }
 
-impl Post {
+impl Update {
     /// Makes a post of an executor for its own attempt.
     #[must_use]
     pub const fn attempt(id: TaskId, fence: Fence, change: Change) -> Self {
-        Self { id, scope: None, fence: Some(fence), change, extra: None, releases: false }
+        Self { id, scope: None, fence: Some(fence), change, report: None, releases: false }
     }
 }
 
 /// What became of a post.
 #[derive(Clone, Debug)]
-pub enum Verdict {
+pub enum UpdateResult {
     /// The task moved.
-    Moved(Row),
+    Moved(TaskRecord),
     /// It changed nothing [STATE-3].
-    Same(Row),
+    Same(TaskRecord),
     /// The task ended before; an outcome was kept as `late_result` [LEASE-7].
-    Late(Row),
+    Late(TaskRecord),
     /// The state refuses it.
-    Refused(Row, Refusal),
+    Refused(TaskRecord, Refusal),
     /// Another scope's, or never issued.
     Absent,
 }
@@ -262,16 +262,16 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub enum Found {
     /// It is readable.
-    Task(Row, Arc<Payload>),
+    Task(TaskRecord, Arc<TaskDetails>),
     /// Its retention is over; only the row is left.
-    Tombstone(Row),
+    Tombstone(TaskRecord),
     /// The caller's scope has no such task.
     Absent,
 }
 
 /// One beat of one attempt.
 #[derive(Clone, Debug)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The task.
     pub id: TaskId,
     /// The attempt.
@@ -284,7 +284,7 @@ pub struct Beat {
 
 /// What a heartbeat is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Directive {
+pub enum HeartbeatReply {
     /// Go on.
     Continue,
     /// A cancel was asked for.
@@ -309,17 +309,17 @@ pub struct Filter {
 impl Filter {
     /// Tells whether a row is shown. Tombstones are shown only where their state is asked for.
     #[must_use]
-    pub fn admits(&self, row: &Row) -> bool {
+    pub fn admits(&self, record: &TaskRecord) -> bool {
         let state = if self.states.is_empty() {
-            row.state != State::Expired
+            record.state != State::Expired
         } else {
-            self.states.contains(&row.state)
+            self.states.contains(&record.state)
         };
         state
-            && self.tool.as_deref().is_none_or(|tool| tool == row.task.tool.as_str())
-            && self.submitted_after.is_none_or(|after| row.task.submitted_at > after)
+            && self.tool.as_deref().is_none_or(|tool| tool == record.task.tool.as_str())
+            && self.submitted_after.is_none_or(|after| record.task.submitted_at > after)
             && (self.tags_any.is_empty()
-                || self.tags_any.iter().any(|tag| row.task.tags.contains(tag)))
+                || self.tags_any.iter().any(|tag| record.task.tags.contains(tag)))
     }
 }
 
@@ -366,7 +366,7 @@ impl LaneView {
 pub trait ChangeSink: Send + Sync {
     /// Takes the rows in the order of their commits. Called under no lock of the store that a read
     /// would need; must not block.
-    fn changed(&self, rows: &[Row]);
+    fn changed(&self, rows: &[TaskRecord]);
 }
 
 /// A sink that is told in vain.
@@ -374,7 +374,7 @@ pub trait ChangeSink: Send + Sync {
 pub struct NoSink;
 
 impl ChangeSink for NoSink {
-    fn changed(&self, _rows: &[Row]) {}
+    fn changed(&self, _rows: &[TaskRecord]) {}
 }
 
 /// Keeps tasks. Every call is one transaction; reads show committed rows only.
@@ -385,11 +385,11 @@ impl ChangeSink for NoSink {
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
     /// Returns what the store promises.
-    fn traits(&self) -> Traits;
+    fn capabilities(&self) -> Capabilities;
 
     /// Takes the store over: commits a new epoch and returns the rows whose attempts may still run.
     ///
-    /// Each of them has its lease extended to `now + adopt`. A second call is refused.
+    /// Each of them has its lease extended to `now + reattach`. A second call is refused.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be used.
@@ -397,7 +397,7 @@ pub trait TaskStore: Send + Sync + 'static {
         &self,
         now: Timestamp,
         lanes: Vec<(LaneId, lane::Config)>,
-        adopt: Duration,
+        reattach: Duration,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error>;
 
@@ -416,30 +416,34 @@ pub trait TaskStore: Send + Sync + 'static {
         now: Timestamp,
         batch: Vec<Submit>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error>;
+    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error>;
 
     /// Leases work.
     ///
     /// # Errors
     /// [`Error`] when nothing was leased.
-    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error>;
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error>;
 
     /// Applies events, and leases work in the same transaction.
     ///
     /// # Errors
     /// [`Error`] when nothing was applied.
-    async fn post(
+    async fn update(
         &self,
         now: Timestamp,
-        batch: Vec<Post>,
+        batch: Vec<Update>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error>;
+    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error>;
 
     /// Renews leases and keeps progress; answers in the order of `beats`.
     ///
     /// # Errors
     /// [`Error`] when nothing was renewed.
-    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error>;
+    async fn heartbeat(
+        &self,
+        now: Timestamp,
+        beats: Vec<Heartbeat>,
+    ) -> Result<Vec<HeartbeatReply>, Error>;
 
     /// Frees the slots of attempts whose executor is gone, whatever their tasks' states [QUEUE-6].
     ///
@@ -449,7 +453,7 @@ pub trait TaskStore: Send + Sync + 'static {
         &self,
         now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
-    ) -> Result<Posted<()>, Error>;
+    ) -> Result<Write<()>, Error>;
 
     /// Holds a lane while its peer is not ready, or lets it go on; returns how many tasks moved [QUEUE-5].
     ///
@@ -460,13 +464,13 @@ pub trait TaskStore: Send + Sync + 'static {
         now: Timestamp,
         lane: LaneId,
         hold: Option<WaitReason>,
-    ) -> Result<Posted<u32>, Error>;
+    ) -> Result<Write<u32>, Error>;
 
     /// Fires deadlines that passed, up to `limit`, and returns the next one.
     ///
     /// # Errors
     /// [`Error`] when nothing was fired.
-    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error>;
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error>;
 
     /// Finds one task of a scope.
     ///
@@ -516,7 +520,7 @@ pub trait TaskStore: Send + Sync + 'static {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error>;
+    ) -> Result<Page<TaskRecord>, Error>;
 
     /// Shows the lanes, their queues and the places that are taken.
     ///

@@ -60,11 +60,11 @@ pub struct Limits {
     /// How long it may be `waiting` in all; the budget only drains.
     pub ready: Duration,
     /// How long it may stand in the queue.
-    pub ttl: Duration,
+    pub queue_timeout: Duration,
     /// How long a leased attempt may go unaccepted.
     pub accept: Duration,
     /// How long an attempt may run; `None` is without limit.
-    pub run: Option<Duration>,
+    pub run_timeout: Option<Duration>,
     /// How much later than its limit the engine itself ends an attempt: the time that an executor
     /// which keeps the limit by itself needs to stop the work. Zero for any other.
     pub run_margin: Duration,
@@ -82,9 +82,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             ready: Duration::from_secs(45),
-            ttl: Duration::from_secs(24 * 3600),
+            queue_timeout: Duration::from_secs(24 * 3600),
             accept: Duration::from_secs(5),
-            run: Some(Duration::from_secs(600)),
+            run_timeout: Some(Duration::from_secs(600)),
             run_margin: Duration::ZERO,
             lease: Duration::from_secs(30),
             grace: Duration::from_secs(5),
@@ -140,7 +140,7 @@ pub struct Task {
 
 /// A task and where it stands: the record every answer is made from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Row {
+pub struct TaskRecord {
     /// The part that never changes.
     pub task: Arc<Task>,
     /// Its place in the order of acceptance, from 1.
@@ -178,7 +178,7 @@ pub struct Row {
     pub deadlines: Armed,
 }
 
-impl Row {
+impl TaskRecord {
     /// Returns the identity.
     #[must_use]
     pub fn id(&self) -> TaskId {
@@ -311,7 +311,7 @@ pub struct Metrics {
 
 /// One attempt as it is listed beside the outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Attempt {
+pub struct AttemptSummary {
     /// Its number, from 1.
     pub attempt: u32,
     /// Its fence.
@@ -336,7 +336,7 @@ pub struct Attempt {
 
 /// Everything of a task that is not its row: inputs, outcome, history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Payload {
+pub struct TaskDetails {
     /// What it was given.
     pub inputs: Json,
     /// How it ended.
@@ -350,7 +350,7 @@ pub struct Payload {
     /// What it left.
     pub artifacts: Vec<Artifact>,
     /// Its attempts that ended.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptSummary>,
     /// Its history.
     pub events: Vec<TaskEvent>,
 }

@@ -61,7 +61,7 @@ pub struct ToolSpec {
     /// How long a direct call waits by default [CALL-2].
     pub wait: Duration,
     /// How long an attempt may run [TIME-3]; `None` is without limit.
-    pub run_limit: Option<Duration>,
+    pub run_timeout: Option<Duration>,
     /// The longest run a caller may ask for.
     pub max_run: Option<Duration>,
     /// Whether an attempt can be told to stop [CANCEL-2].
@@ -93,7 +93,7 @@ impl ToolSpec {
             class: Class::Lane,
             lane: LaneId::from("cpu_standard"),
             wait: Duration::from_secs(10),
-            run_limit: Some(Duration::from_secs(600)),
+            run_timeout: Some(Duration::from_secs(600)),
             max_run: None,
             supports_cancel: true,
             is_idempotent: false,

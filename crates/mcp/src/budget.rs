@@ -7,10 +7,10 @@ use tokio::time::Instant;
 /// The longest wait of the canonical surface.
 pub(crate) const SURFACE_CAP: Duration = Duration::from_secs(60);
 
-/// What is kept back of a client's ceiling for the way there and back, at the most.
+/// What is kept back of a client's timeout for the way there and back, at the most.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// The ceiling of a client that nobody knows, in seconds.
+/// The timeout of a client that nobody knows, in seconds.
 const UNKNOWN: u64 = 25;
 
 /// After how many seconds clients give a call up, by a part of the name they introduce themselves
@@ -31,33 +31,33 @@ const TABLE: &[(&str, u64)] = &[
     ("intellij", 30),
 ];
 
-/// The ceilings of clients: the built-in table, and what a configuration puts before it.
+/// The client_timeouts of clients: the built-in table, and what a configuration puts before it.
 #[derive(Clone, Debug, Default)]
-pub struct Ceilings {
+pub struct ClientTimeouts {
     own: Vec<(String, Duration)>,
 }
 
-impl Ceilings {
-    /// Sets the ceiling of clients whose name contains `name`, before every other rule.
+impl ClientTimeouts {
+    /// Sets the timeout of clients whose name contains `name`, before every other rule.
     #[must_use]
-    pub fn with(mut self, name: &str, ceiling: Duration) -> Self {
-        self.own.insert(0, (name.to_lowercase(), ceiling));
+    pub fn with(mut self, name: &str, timeout: Duration) -> Self {
+        self.own.insert(0, (name.to_lowercase(), timeout));
         self
     }
 
-    /// Returns how long one call of a client may be held: its ceiling less a margin, within the cap
+    /// Returns how long one call of a client may be held: its timeout less a margin, within the cap
     /// of the surface.
     #[must_use]
     pub fn budget(&self, client: Option<&str>) -> Duration {
-        let ceiling = self.ceiling(&client.unwrap_or_default().to_lowercase());
-        ceiling.saturating_sub(MARGIN.min(ceiling / 5)).min(SURFACE_CAP)
+        let timeout = self.timeout(&client.unwrap_or_default().to_lowercase());
+        timeout.saturating_sub(MARGIN.min(timeout / 5)).min(SURFACE_CAP)
     }
 
-    fn ceiling(&self, client: &str) -> Duration {
+    fn timeout(&self, client: &str) -> Duration {
         let own = self.own.iter().find(|(name, _)| client.contains(name.as_str()));
         let known = || TABLE.iter().find(|(name, _)| client.contains(name));
         match own {
-            Some((_, ceiling)) => *ceiling,
+            Some((_, timeout)) => *timeout,
             None => Duration::from_secs(known().map_or(UNKNOWN, |(_, seconds)| *seconds)),
         }
     }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_least_of_wish_cap_and_ceiling_counts_from_arrival() {
-        let ceilings = Ceilings::default();
+        let client_timeouts = ClientTimeouts::default();
         let cases = [
             (Some("claude-code"), 60),
             (Some("Visual Studio Code"), 60),
@@ -103,7 +103,7 @@ mod tests {
             (None, 20),
         ];
         for (client, seconds) in cases {
-            assert_eq!(ceilings.budget(client), Duration::from_secs(seconds), "{client:?}");
+            assert_eq!(client_timeouts.budget(client), Duration::from_secs(seconds), "{client:?}");
         }
         let arrival = Instant::now();
         let budget = Budget::new(arrival, Duration::from_secs(20));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_configured_ceiling_wins_over_the_table() {
-        let ceilings = Ceilings::default().with("Cursor", Duration::from_secs(10));
-        assert_eq!(ceilings.budget(Some("cursor-vscode")), Duration::from_secs(8));
+        let client_timeouts = ClientTimeouts::default().with("Cursor", Duration::from_secs(10));
+        assert_eq!(client_timeouts.budget(Some("cursor-vscode")), Duration::from_secs(8));
     }
 }

@@ -14,7 +14,7 @@ use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::scope::Scope;
-use raincheck_core::task::{Outcome, Row};
+use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Accepted, Request, Submission, View, Waited};
 
@@ -67,7 +67,7 @@ async fn attempt(
         Submission::Task(accepted) => accepted,
         Submission::Answer(outcome) => return Ok(ended(None, &outcome)),
     };
-    let id = accepted.row.id();
+    let id = accepted.record.id();
     match follow_inline(facade, accepted, wait, &mut caller).await {
         Some(waited) => match waited? {
             Waited::Result(contents) => Ok(Answer::result(&contents)),
@@ -88,7 +88,7 @@ pub(crate) async fn follow(
     let gone = gone(caller, wait);
     let end = async {
         match caller.listener {
-            Some(_) => end_of(facade, accepted.row.id(), wait, caller).await,
+            Some(_) => end_of(facade, accepted.record.id(), wait, caller).await,
             None => facade.engine().wait_accepted(accepted, wait).await,
         }
     };
@@ -150,7 +150,7 @@ pub(crate) async fn end_of(
         if let Some(progress) = &view.progress {
             listener.tell(progress, Instant::now()).await;
         }
-        if view.row.state.is_terminal() || Instant::now() >= deadline {
+        if view.record.state.is_terminal() || Instant::now() >= deadline {
             return Ok(view);
         }
         // Whether the next report, the pause between two, or the end comes first: the loop looks.
@@ -163,13 +163,13 @@ pub(crate) async fn end_of(
 
 /// Answers with the result of an ended task, or with the handle of a live one.
 fn answer(facade: &Facade, caller: &Caller, view: &View) -> Answer {
-    let row = &view.row;
-    if !row.state.is_terminal() {
+    let record = &view.record;
+    if !record.state.is_terminal() {
         return handle::answer(view, &caller.budget, facade.engine().now());
     }
     let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
     match outcome {
-        Some(outcome) => ended(Some(row), outcome),
+        Some(outcome) => ended(Some(record), outcome),
         None => {
             Answer::error(&Error::new(Kind::Expired, "the task ended and is already forgotten"))
         }
@@ -177,7 +177,7 @@ fn answer(facade: &Facade, caller: &Caller, view: &View) -> Answer {
 }
 
 /// Answers with how a task ended; there is no row where a tool answered without a task.
-fn ended(row: Option<&Row>, outcome: &Outcome) -> Answer {
+fn ended(record: Option<&TaskRecord>, outcome: &Outcome) -> Answer {
     /// A call that ended without a result.
     #[derive(Serialize)]
     struct Failure {
@@ -190,20 +190,20 @@ fn ended(row: Option<&Row>, outcome: &Outcome) -> Answer {
     let (word, error) = match outcome {
         Outcome::Succeeded(contents) => return Answer::result(contents),
         Outcome::Failed(error) => ("failed", shown(error)),
-        Outcome::Cancelled => ("cancelled", cancelled(row)),
+        Outcome::Cancelled => ("cancelled", cancelled(record)),
     };
-    let status = row.map_or(word, |row| canonical::word(row.state));
-    Answer::json(&Failure { status, task_id: row.map(Row::id), error }).into_failure()
+    let status = record.map_or(word, |record| canonical::word(record.state));
+    Answer::json(&Failure { status, task_id: record.map(TaskRecord::id), error }).into_failure()
 }
 
 /// Says why a task was cancelled, and how sure it is that it did nothing [LEASE-4].
-pub(crate) fn cancelled(row: Option<&Row>) -> Error {
-    let reason = row.and_then(|row| row.cancel.as_ref()?.reason.as_deref());
+pub(crate) fn cancelled(record: Option<&TaskRecord>) -> Error {
+    let reason = record.and_then(|record| record.cancel.as_ref()?.reason.as_deref());
     let words = reason.map_or_else(
         || "the task was cancelled".to_owned(),
         |reason| format!("the task was cancelled: {reason}"),
     );
-    let never_ran = row.is_some_and(|row| row.attempt == 0);
+    let never_ran = record.is_some_and(|record| record.attempt == 0);
     let guarantee = if never_ran { Guarantee::NotExecuted } else { Guarantee::Unknown };
     shown(&Error::new(Kind::Cancelled, words).with_guarantee(guarantee))
 }
@@ -221,7 +221,7 @@ async fn abandon(
         OnDisconnect::Cancel => {
             let reason: Arc<str> = "its caller went away".into();
             let asked = engine.cancel(&caller.scope, id, Some(reason)).await?;
-            Ok(Answer::error(&cancelled(Some(&asked.row))))
+            Ok(Answer::error(&cancelled(Some(&asked.record))))
         }
         OnDisconnect::Detach => {
             let view = engine.view(&caller.scope, id).await?;

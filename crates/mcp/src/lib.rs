@@ -46,7 +46,7 @@ pub mod stdio;
 
 pub mod client;
 
-pub use self::budget::Ceilings;
+pub use self::budget::ClientTimeouts;
 pub use self::control::{Control, Reply};
 pub use self::links::Links;
 pub use self::schema::check_schema;

@@ -20,7 +20,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::text;
 use raincheck_runtime::Handle;
 
-use crate::budget::{Budget, Ceilings};
+use crate::budget::{Budget, ClientTimeouts};
 use crate::call::{self, Caller};
 use crate::connection::{Arguments, Connection};
 use crate::instructions;
@@ -56,7 +56,7 @@ pub struct Options {
     /// Whether objects are sent as `structuredContent` as well.
     pub is_structured: bool,
     /// After what time clients give up.
-    pub ceilings: Ceilings,
+    pub client_timeouts: ClientTimeouts,
     /// Writes links to artifacts; without it they are listed without one.
     pub links: Option<Arc<dyn Links>>,
 }
@@ -71,7 +71,7 @@ impl Options {
             dialect: Dialect::default(),
             scope: Scope::local(),
             is_structured: false,
-            ceilings: Ceilings::default(),
+            client_timeouts: ClientTimeouts::default(),
             links: None,
         }
     }
@@ -140,7 +140,8 @@ impl Facade {
         let now = Instant::now();
         let options = &self.0.options;
         let client = context.client_info();
-        let most = options.ceilings.budget(client.as_ref().map(|client| client.name.as_str()));
+        let most =
+            options.client_timeouts.budget(client.as_ref().map(|client| client.name.as_str()));
         let token = context.meta.get_progress_token();
         Caller {
             scope: options.scope.clone(),
@@ -159,7 +160,7 @@ impl ServerHandler for Facade {
             .with_server_info(Implementation::new(name, version).with_title("Raincheck"))
             .with_instructions(instructions::text(
                 self.0.options.dialect,
-                self.0.engine.traits().durability,
+                self.0.engine.capabilities().durability,
             ))
     }
 

@@ -18,9 +18,9 @@ use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::log::Draft;
 use raincheck_core::progress::Progress;
-use raincheck_core::task::{Metrics, Outcome, Row};
+use raincheck_core::task::{Metrics, Outcome, TaskRecord};
 use raincheck_core::time::Timestamp;
-use raincheck_runtime::{Attempt, Stop, TaskContext};
+use raincheck_runtime::{Attempt, StopReason, TaskContext};
 
 use crate::artifacts::{self, Collected};
 use crate::os::Order;
@@ -30,7 +30,7 @@ use crate::tool::CommandTool;
 use folder::Folder;
 
 #[cfg(unix)]
-pub(crate) use apart::{adopt, adopt_stranger, run as run_apart};
+pub(crate) use apart::{reattach, reattach_stranger, run as run_apart};
 
 /// The grace when the server itself ends, which gives its attempts half a second.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(250);
@@ -47,11 +47,11 @@ pub(crate) async fn run(
     attempt: Attempt,
     context: &TaskContext,
 ) -> Outcome {
-    let folder = match Folder::create(root, context.id(), context.number()).await {
+    let folder = match Folder::create(root, context.id(), context.attempt_number()).await {
         Ok(folder) => folder,
         Err(error) => return Outcome::Failed(no_folder(&error)),
     };
-    let outcome = match order(tool, &folder, &attempt.row, context) {
+    let outcome = match order(tool, &folder, &attempt.record, context) {
         Ok(order) => run_in(tool, &folder, order, &attempt, context).await,
         Err(error) => Outcome::Failed(error),
     };
@@ -62,16 +62,16 @@ pub(crate) async fn run(
 fn order(
     tool: &CommandTool,
     folder: &Folder,
-    row: &Row,
+    record: &TaskRecord,
     context: &TaskContext,
 ) -> Result<Order, Error> {
     let path = environment::path_for(&tool.environment);
     let program = program::find(tool, path.as_deref())?;
     let mark = environment::mark(context.id());
-    let environment = environment::of(tool, folder, context.id(), context.number());
+    let environment = environment::of(tool, folder, context.id(), context.attempt_number());
     let arguments = tool.argv.iter().skip(1).cloned().collect();
     let (program, start_in) = (program.into(), tool.folder.clone().into());
-    let asked = &row.task.resources;
+    let asked = &record.task.resources;
     let limits = Limits::new(asked.memory_mb, asked.scratch_mb, folder.path());
     Ok(Order { program, arguments, folder: start_in, environment, mark, limits })
 }
@@ -88,12 +88,14 @@ async fn run_in(
     let is_overdue = AtomicBool::new(false);
     let stop = async {
         tokio::select! {
-            () = context.stop().cancelled() => {}
-            () = pass(attempt.row.task.limits.run) => is_overdue.store(true, Ordering::Relaxed),
+            () = context.cancellation_token().cancelled() => {}
+            () = pass(attempt.record.task.limits.run_timeout) => is_overdue.store(true, Ordering::Relaxed),
         }
         match context.stop_reason() {
-            Some(Stop::Shutdown) => tool.grace.min(SHUTDOWN_GRACE),
-            Some(Stop::Cancelled | Stop::TimedOut | Stop::Lost) | None => tool.grace,
+            Some(StopReason::Shutdown) => tool.grace.min(SHUTDOWN_GRACE),
+            Some(StopReason::Cancelled | StopReason::TimedOut | StopReason::Lost) | None => {
+                tool.grace
+            }
         }
     };
     let ended = supervise(order, attempt.inputs.get().as_bytes(), &listener, stop).await;
@@ -130,7 +132,10 @@ fn metrics(ended: &Ended) -> Metrics {
 /// Records what the attempt left, unless the task is over or not this attempt's any more.
 async fn keep_artifacts(folder: &Folder, ended: &Ended, listener: &Heard<'_>) {
     let context = listener.0;
-    if matches!(context.stop_reason(), Some(Stop::TimedOut | Stop::Lost | Stop::Shutdown)) {
+    if matches!(
+        context.stop_reason(),
+        Some(StopReason::TimedOut | StopReason::Lost | StopReason::Shutdown)
+    ) {
         return;
     }
     let (shelf, claims) = (folder.shelf(), ended.claims.clone());
@@ -170,7 +175,7 @@ impl Listener for Heard<'_> {
     }
 
     fn partial(&self, partial: Json) {
-        self.0.partial(partial);
+        self.0.set_partial_result(partial);
     }
 
     async fn logs(&self, lines: Vec<Draft>) {
@@ -179,8 +184,8 @@ impl Listener for Heard<'_> {
 
     async fn stopping(&self) {
         // A task that has ended by its deadline has nothing left to commit to: the signal is due.
-        if self.0.stop_reason() == Some(Stop::Cancelled) {
-            self.0.committed_to_end().await;
+        if self.0.stop_reason() == Some(StopReason::Cancelled) {
+            self.0.protocol().committed_to_end().await;
         }
     }
 }

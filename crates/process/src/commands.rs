@@ -14,7 +14,7 @@ use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
-    Attempt, Call, Executor, Placement, Route, StartReport, TaskContext, ToolSet,
+    Attempt, Call, Executor, Route, StartReport, TaskContext, TaskPlan, ToolSet,
 };
 
 use crate::attempt;
@@ -103,7 +103,7 @@ impl ToolSet for Commands {
 
     async fn route(&self, call: &Call) -> Result<Route, Error> {
         let tool = self.shelf.find(&call.tool)?;
-        let mut placement = Placement::from_spec(&tool.spec);
+        let mut placement = TaskPlan::from_spec(&tool.spec);
         placement.limits.grace = tool.grace + GRACE_MARGIN;
         // The limit is kept where the program is; the engine only steps in when that fails.
         placement.limits.run_margin = tool.grace + GRACE_MARGIN;
@@ -138,19 +138,19 @@ impl ToolSet for Commands {
 #[async_trait]
 impl Executor for Shelf {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
-        let tool = match self.find(&attempt.row.task.tool) {
+        let tool = match self.find(&attempt.record.task.tool) {
             Ok(tool) => tool,
             Err(error) => return Outcome::Failed(error),
         };
         #[cfg(unix)]
         if let Some(supervisor) = &self.supervisor
-            && context.log_folder().is_some()
+            && context.protocol().log_folder().is_some()
         {
             return attempt::run_apart(tool, &self.root, supervisor, attempt, &context).await;
         }
         self.warn(&context);
         if self.start_report() == StartReport::ByExecutor
-            && let Err(error) = context.runs().await
+            && let Err(error) = context.protocol().runs().await
         {
             return Outcome::Failed(error);
         }
@@ -158,14 +158,14 @@ impl Executor for Shelf {
     }
 
     #[cfg(unix)]
-    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
-        match self.find(&attempt.row.task.tool) {
-            Ok(tool) => attempt::adopt(tool, &self.root, &attempt, &context).await,
-            Err(_) => attempt::adopt_stranger(&self.root, &attempt, &context).await,
+    async fn reattach(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        match self.find(&attempt.record.task.tool) {
+            Ok(tool) => attempt::reattach(tool, &self.root, &attempt, &context).await,
+            Err(_) => attempt::reattach_stranger(&self.root, &attempt, &context).await,
         }
     }
 
-    async fn recorded(&self, id: TaskId, number: u32) {
+    async fn on_outcome_committed(&self, id: TaskId, number: u32) {
         attempt::let_go(&self.root, id, number).await;
     }
 

@@ -15,7 +15,7 @@ use raincheck_core::store::TaskStore;
 use raincheck_runtime::{Functions, Handle, Options, Service, ToolSet};
 
 #[cfg(feature = "loopback")]
-use crate::listener::Listening;
+use crate::listener::LoopbackConfig;
 use crate::tool::Tool;
 
 /// Where a server begins: [`Raincheck::builder`].
@@ -52,7 +52,7 @@ pub struct Builder {
     #[cfg(feature = "mcp")]
     beside: Vec<serve::Beside>,
     #[cfg(feature = "loopback")]
-    listening: Option<Listening>,
+    listening: Option<LoopbackConfig>,
 }
 
 impl Builder {
@@ -120,8 +120,8 @@ impl Builder {
     }
 
     /// Sets how long a client whose name contains `name` holds one call.
-    pub fn client_ceiling(mut self, name: &str, ceiling: Duration) -> Self {
-        self.surface.ceilings = self.surface.ceilings.with(name, ceiling);
+    pub fn client_timeout(mut self, name: &str, timeout: Duration) -> Self {
+        self.surface.client_timeouts = self.surface.client_timeouts.with(name, timeout);
         self
     }
 }
@@ -129,7 +129,7 @@ impl Builder {
 #[cfg(feature = "loopback")]
 impl Builder {
     /// Listens on this machine, so that artifacts are listed with a link to download them.
-    pub fn listening(mut self, listening: Listening) -> Self {
+    pub fn listening(mut self, listening: LoopbackConfig) -> Self {
         self.listening = Some(listening);
         self
     }

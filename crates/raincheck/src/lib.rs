@@ -4,7 +4,7 @@
 //! server of your own has that in a few lines:
 //!
 //! ```no_run
-//! use raincheck::{Fault, Raincheck, TaskContext, Tool};
+//! use raincheck::{ToolError, Raincheck, TaskContext, Tool};
 //! use raincheck::core::progress::Progress;
 //! use serde::{Deserialize, Serialize};
 //!
@@ -18,7 +18,7 @@
 //!     frames: u64,
 //! }
 //!
-//! async fn render(scene: Scene, context: TaskContext) -> Result<Rendered, Fault> {
+//! async fn render(scene: Scene, context: TaskContext) -> Result<Rendered, ToolError> {
 //!     for frame in 1..=scene.frames {
 //!         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
 //!         let (step, step_total) = (Some(frame), Some(scene.frames));
@@ -50,7 +50,7 @@ mod builder;
 
 mod tool;
 
-mod fault;
+mod tool_error;
 
 #[cfg(feature = "loopback")]
 mod listener;
@@ -70,11 +70,11 @@ pub use builder::{Builder, Raincheck};
 #[cfg(feature = "process")]
 pub use child::supervisor;
 pub use child::{Role, child_main};
-pub use fault::Fault;
 #[cfg(feature = "loopback")]
-pub use listener::Listening;
+pub use listener::LoopbackConfig;
 pub use raincheck_runtime::TaskContext;
 pub use tool::Tool;
+pub use tool_error::ToolError;
 
 /// The example of the README, compiled.
 #[cfg(all(doctest, feature = "mcp"))]

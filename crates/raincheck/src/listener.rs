@@ -30,12 +30,12 @@ const NAME: &str = "raincheck";
 /// The listener opens with the first artifact that is listed. Links are good until their task expires,
 /// and as long as the server runs.
 #[derive(Clone, Debug, Default)]
-pub struct Listening {
-    kept_in: Option<PathBuf>,
+pub struct LoopbackConfig {
+    persist_in: Option<PathBuf>,
     endpoints: Option<PathBuf>,
 }
 
-impl Listening {
+impl LoopbackConfig {
     /// Serves artifacts, and nothing else.
     #[must_use]
     pub fn new() -> Self {
@@ -45,15 +45,15 @@ impl Listening {
     /// Keeps the secret of links and the last port in a private folder: links stay good across a
     /// restart when the port is free then. It is of use with a store that outlives the server.
     #[must_use]
-    pub fn kept_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.kept_in = Some(folder.into());
+    pub fn persist_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.persist_in = Some(folder.into());
         self
     }
 
     /// Answers calls of the same user's programs too. They find the server by
     /// `<folder>/<instance>/endpoint.json`; the listener opens as soon as the store is open.
     #[must_use]
-    pub fn for_programs(mut self, folder: impl Into<PathBuf>) -> Self {
+    pub fn control_api(mut self, folder: impl Into<PathBuf>) -> Self {
         self.endpoints = Some(folder.into());
         self
     }
@@ -64,7 +64,7 @@ impl Listening {
 pub(crate) struct Listener(Arc<Inner>);
 
 struct Inner {
-    listening: Listening,
+    listening: LoopbackConfig,
     engine: Handle,
     surface: raincheck_mcp::Options,
     started_at: Timestamp,
@@ -84,7 +84,7 @@ struct Open {
 impl Listener {
     /// Makes a listener that is closed until it is needed, and again when `stop` fires.
     pub(crate) fn new(
-        listening: Listening,
+        listening: LoopbackConfig,
         engine: Handle,
         surface: raincheck_mcp::Options,
         stop: CancellationToken,
@@ -132,7 +132,7 @@ impl Listener {
 
     async fn bind(&self) -> Result<(Service, Open), Error> {
         let Inner { listening, started_at, .. } = &*self.0;
-        let (secret, kept_port) = match &listening.kept_in {
+        let (secret, kept_port) = match &listening.persist_in {
             Some(folder) => (Secret::kept(&folder.join("secret"))?, Some(folder.join("port"))),
             None => (Secret::random()?, None),
         };

@@ -15,7 +15,7 @@ use raincheck_runtime::{Attempt, Functions, TaskContext};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fault::Fault;
+use crate::tool_error::ToolError;
 
 type Run = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
@@ -48,7 +48,7 @@ impl Tool {
         I: DeserializeOwned + Send + 'static,
         O: Serialize + Send + 'static,
         F: Fn(I, TaskContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, Fault>> + Send + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
     {
         let any = Json::parse(r#"{"type":"object"}"#).unwrap_or_else(|_| Json::empty_object());
         let run = move |attempt: Attempt, context: TaskContext, telling: Telling| -> Run {
@@ -69,8 +69,8 @@ impl Tool {
                 tokio::select! {
                     biased;
                     result = work => outcome(result),
-                    () = context.stop().cancelled() => {
-                        context.committed_to_end().await;
+                    () = context.cancellation_token().cancelled() => {
+                        context.protocol().committed_to_end().await;
                         Outcome::Cancelled
                     }
                 }
@@ -86,7 +86,7 @@ impl Tool {
         I: DeserializeOwned + schemars::JsonSchema + Send + 'static,
         O: Serialize + Send + 'static,
         F: Fn(I, TaskContext) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, Fault>> + Send + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
     {
         let tool = Self::new(name, description, function);
         match Json::of(&schemars::schema_for!(I)) {
@@ -112,8 +112,8 @@ impl Tool {
 
     /// Sets how long an attempt may run.
     #[must_use]
-    pub fn run_limit(self, limit: Duration) -> Self {
-        self.with(|spec| spec.run_limit = Some(limit))
+    pub fn run_timeout(self, limit: Duration) -> Self {
+        self.with(|spec| spec.run_timeout = Some(limit))
     }
 
     /// Sets the lane it runs in.
@@ -138,7 +138,7 @@ impl Tool {
     }
 }
 
-fn outcome<O: Serialize>(result: Result<O, Fault>) -> Outcome {
+fn outcome<O: Serialize>(result: Result<O, ToolError>) -> Outcome {
     match result.map(|value| Json::of(&value)) {
         Ok(Ok(json)) => Outcome::Succeeded(vec![Content::Json(json)]),
         Ok(Err(error)) => Outcome::Failed(Error::new(

@@ -46,7 +46,7 @@ async fn run_one(handle: &Handle) {
     request.is_inline = true;
     let Ok(Submission::Task(accepted)) = handle.submit(request).await else { return };
     let view = handle.wait_accepted(accepted, WAIT).await;
-    assert!(view.is_ok_and(|view| view.row.state.is_terminal()), "a task did not end");
+    assert!(view.is_ok_and(|view| view.record.state.is_terminal()), "a task did not end");
 }
 
 async fn run_many(handle: Handle, n: usize) {

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use raincheck_core::content::Json;
 use raincheck_core::ids::TaskId;
 use raincheck_core::store::Claimed;
-use raincheck_core::task::{Outcome, Row};
+use raincheck_core::task::{Outcome, TaskRecord};
 
 use crate::context::TaskContext;
 
@@ -13,14 +13,14 @@ use crate::context::TaskContext;
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// The task as it was leased: its limits, resources, attempt number and fence.
-    pub row: Row,
+    pub record: TaskRecord,
     /// What the tool is given.
     pub inputs: Json,
 }
 
 impl From<Claimed> for Attempt {
     fn from(claimed: Claimed) -> Self {
-        Self { row: claimed.row, inputs: claimed.inputs }
+        Self { record: claimed.record, inputs: claimed.inputs }
     }
 }
 
@@ -29,7 +29,7 @@ impl From<Claimed> for Attempt {
 pub trait Executor: Send + Sync + 'static {
     /// Runs one attempt to its end.
     ///
-    /// Must return soon after [`TaskContext::stop`] fires, whatever the reason: the task's slot is
+    /// Must return soon after [`TaskContext::cancellation_token`] fires, whatever the reason: the task's slot is
     /// held until it returns. A panic ends the task as `failed{panicked}`.
     ///
     /// # Cancel safety
@@ -40,13 +40,13 @@ pub trait Executor: Send + Sync + 'static {
     /// Takes up an attempt that survived a restart; `None` when nothing of it is left.
     ///
     /// An attempt whose tool no tool set has any more is offered to every executor in turn.
-    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+    async fn reattach(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
         let _ = (attempt, context);
         None
     }
 
     /// Hears that the outcome of an attempt is recorded: what was kept to tell it again may go.
-    async fn recorded(&self, id: TaskId, number: u32) {
+    async fn on_outcome_committed(&self, id: TaskId, number: u32) {
         let _ = (id, number);
     }
 
@@ -65,6 +65,6 @@ pub enum StartReport {
     /// The engine, once the attempt waits for the first time. One that ends without waiting goes from
     /// `scheduled` to its end, at the price of one write less.
     AtFirstWait,
-    /// The executor, by [`TaskContext::accepted`] and [`TaskContext::started`].
+    /// The executor, by [`AttemptProtocol::accepted`] and [`AttemptProtocol::started`].
     ByExecutor,
 }

@@ -16,7 +16,7 @@ use raincheck_core::tool::ToolSpec;
 
 use crate::context::TaskContext;
 use crate::executor::{Attempt, Executor, StartReport};
-use crate::toolset::{Call, Placement, Route, ToolSet};
+use crate::toolset::{Call, Route, TaskPlan, ToolSet};
 
 type Run = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 type Function = Arc<dyn Fn(Attempt, TaskContext) -> Run + Send + Sync>;
@@ -84,7 +84,7 @@ impl ToolSet for Functions {
 
     async fn route(&self, call: &Call) -> Result<Route, Error> {
         let (spec, _) = self.tools.get(&call.tool).ok_or_else(|| unknown(&call.tool))?;
-        Ok(Route::Task(Box::new(Placement::from_spec(spec))))
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(spec))))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
@@ -95,8 +95,8 @@ impl ToolSet for Functions {
 #[async_trait]
 impl Executor for Functions {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
-        let Some((_, function)) = self.tools.get(&attempt.row.task.tool) else {
-            return Outcome::Failed(unknown(&attempt.row.task.tool));
+        let Some((_, function)) = self.tools.get(&attempt.record.task.tool) else {
+            return Outcome::Failed(unknown(&attempt.record.task.tool));
         };
         function(attempt, context).await
     }

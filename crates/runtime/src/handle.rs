@@ -13,8 +13,8 @@ use raincheck_core::content::{Content, Json};
 use raincheck_core::ids::{LaneId, ToolName};
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::Traits;
-use raincheck_core::task::{Artifact, Outcome, Payload, Resources, Row};
+use raincheck_core::store::Capabilities;
+use raincheck_core::task::{Artifact, Outcome, Resources, TaskDetails, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 
@@ -77,7 +77,7 @@ impl Request {
 #[derive(Debug)]
 pub struct Accepted {
     /// Where it stands.
-    pub row: Row,
+    pub record: TaskRecord,
     /// How many tasks of its lane run before it, while it is in line [QUEUE-3].
     pub position: Option<u32>,
     /// The lane's estimate of the time until it starts.
@@ -102,9 +102,9 @@ pub enum Submission {
 #[derive(Clone, Debug)]
 pub struct View {
     /// Where it stands.
-    pub row: Row,
+    pub record: TaskRecord,
     /// Its inputs, outcome and history; `None` once its retention is over.
-    pub payload: Option<Arc<Payload>>,
+    pub payload: Option<Arc<TaskDetails>>,
     /// The latest progress.
     pub progress: Option<Progress>,
     /// The latest partial result.
@@ -126,7 +126,7 @@ pub enum Waited {
 #[derive(Clone, Debug)]
 pub struct Cancelled {
     /// Where the task stands now.
-    pub row: Row,
+    pub record: TaskRecord,
     /// Whether the request counts; `false` when the task had ended before [CANCEL-4].
     pub acknowledged: bool,
 }
@@ -185,8 +185,8 @@ impl Handle {
 
     /// Returns what the store promises.
     #[must_use]
-    pub fn traits(&self) -> Traits {
-        self.shared.store.traits()
+    pub fn capabilities(&self) -> Capabilities {
+        self.shared.store.capabilities()
     }
 }
 

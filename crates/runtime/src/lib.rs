@@ -73,12 +73,12 @@ pub mod blobs;
 mod logs;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use context::{Stop, TaskContext};
+pub use context::{AttemptProtocol, StopReason, TaskContext};
 pub use engine::{Options, Service, start};
 pub use executor::{Attempt, Executor, StartReport};
 pub use functions::Functions;
 pub use handle::{Accepted, Cancelled, Handle, Kept, Request, Submission, Told, View, Waited};
 pub use ids::{Ids, OsIds};
 pub use logs::FileLogs;
-pub use toolset::{CONTROL_LANE, Call, Placement, Route, ToolSet};
+pub use toolset::{CONTROL_LANE, Call, Route, TaskPlan, ToolSet};
 pub use waits::Watch;

@@ -11,11 +11,11 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{Fence, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
-use raincheck_core::store::{Beat, Extra};
-use raincheck_core::task::{Artifact, Metrics, Row};
+use raincheck_core::store::{AttemptReport, Heartbeat};
+use raincheck_core::task::{Artifact, Metrics, TaskRecord};
 use raincheck_core::time::Timestamp;
 
-use crate::context::Stop;
+use crate::context::StopReason;
 use crate::shards::{Shards, lock};
 
 /// What an attempt reported and what is not yet in the store.
@@ -37,7 +37,7 @@ pub(crate) struct Live {
     pub(crate) on_exit: OnExit,
     pub(crate) report: Mutex<Report>,
     pub(crate) stop: CancellationToken,
-    pub(crate) reason: OnceLock<Stop>,
+    pub(crate) reason: OnceLock<StopReason>,
     /// Its executor is gone: whatever comes now is the end that it reported itself.
     pub(crate) has_ended: AtomicBool,
     pub(crate) was_given_back: AtomicBool,
@@ -45,18 +45,18 @@ pub(crate) struct Live {
     pub(crate) was_given_up: AtomicBool,
     pub(crate) uses_log: AtomicBool,
     /// It was begun by an earlier server.
-    pub(crate) is_adopted: bool,
+    pub(crate) is_reattached: bool,
     lease: Duration,
     next_beat: AtomicI64,
 }
 
 impl Live {
-    pub(crate) fn new(row: &Row, on_exit: OnExit, now: Timestamp) -> Self {
+    pub(crate) fn new(record: &TaskRecord, on_exit: OnExit, now: Timestamp) -> Self {
         let live = Self {
-            id: row.id(),
-            fence: row.fence,
-            number: row.attempt,
-            supports_cancel: row.task.supports_cancel,
+            id: record.id(),
+            fence: record.fence,
+            number: record.attempt,
+            supports_cancel: record.task.supports_cancel,
             on_exit,
             report: Mutex::default(),
             stop: CancellationToken::new(),
@@ -64,9 +64,9 @@ impl Live {
             has_ended: AtomicBool::new(false),
             was_given_back: AtomicBool::new(false),
             was_given_up: AtomicBool::new(false),
-            uses_log: AtomicBool::new(row.attempt > 1),
-            is_adopted: false,
-            lease: row.task.limits.lease,
+            uses_log: AtomicBool::new(record.attempt > 1),
+            is_reattached: false,
+            lease: record.task.limits.lease,
             next_beat: AtomicI64::new(0),
         };
         live.plan_beat(now);
@@ -88,25 +88,25 @@ impl Live {
     }
 
     /// Tells the executor to stop; the first reason stays.
-    pub(crate) fn stop(&self, reason: Stop) {
+    pub(crate) fn stop(&self, reason: StopReason) {
         if self.reason.set(reason).is_ok() {
             self.stop.cancel();
         }
     }
 
     /// Looks at a row of the task: a cancel that was asked for, or an end that others decided.
-    pub(crate) fn observe(&self, row: &Row) {
+    pub(crate) fn observe(&self, record: &TaskRecord) {
         // Rows may be told out of order: one of an older attempt says nothing about this one.
-        if self.has_ended.load(Ordering::Acquire) || row.fence < self.fence {
+        if self.has_ended.load(Ordering::Acquire) || record.fence < self.fence {
             return;
         }
-        let is_ours = row.fence == self.fence;
-        match row.state {
-            State::TimedOut if is_ours => self.stop(Stop::TimedOut),
-            State::Cancelled if is_ours => self.stop(Stop::Cancelled),
+        let is_ours = record.fence == self.fence;
+        match record.state {
+            State::TimedOut if is_ours => self.stop(StopReason::TimedOut),
+            State::Cancelled if is_ours => self.stop(StopReason::Cancelled),
             State::CancelRequested | State::Cancelling if is_ours => {
                 if self.supports_cancel {
-                    self.stop(Stop::Cancelled);
+                    self.stop(StopReason::Cancelled);
                 }
             }
             State::Scheduled | State::Running | State::InputRequired if is_ours => {}
@@ -122,14 +122,14 @@ impl Live {
             | State::Failed
             | State::Cancelled
             | State::TimedOut
-            | State::Expired => self.stop(Stop::Lost),
+            | State::Expired => self.stop(StopReason::Lost),
         }
     }
 
     /// Returns what a heartbeat tells the store.
-    pub(crate) fn beat(&self) -> Beat {
+    pub(crate) fn beat(&self) -> Heartbeat {
         let report = lock(&self.report);
-        Beat {
+        Heartbeat {
             id: self.id,
             fence: self.fence,
             progress: report.progress.clone(),
@@ -138,14 +138,14 @@ impl Live {
     }
 
     /// Takes what goes with the last event of the attempt.
-    pub(crate) fn take_extra(&self) -> Option<Box<Extra>> {
+    pub(crate) fn take_report(&self) -> Option<Box<AttemptReport>> {
         let mut report = lock(&self.report);
         let artifacts = std::mem::take(&mut report.artifacts);
         let metrics = report.metrics.take();
         let has_words = report.progress.is_some() || report.partial.is_some();
         (has_words || metrics.is_some() || !artifacts.is_empty()).then(|| {
             let (progress, partial) = (report.progress.clone(), report.partial.clone());
-            Box::new(Extra { progress, partial, artifacts, metrics })
+            Box::new(AttemptReport { progress, partial, artifacts, metrics })
         })
     }
 }
@@ -162,7 +162,7 @@ impl Lives {
     pub(crate) fn insert(&self, live: Arc<Live>) {
         let old = self.0.of(live.id).insert(live.id, live);
         if let Some(old) = old {
-            old.stop(Stop::Lost);
+            old.stop(StopReason::Lost);
         }
     }
 
@@ -178,10 +178,10 @@ impl Lives {
         self.0.of(id).get(&id).cloned()
     }
 
-    pub(crate) fn observe(&self, row: &Row) {
-        let live = self.get(row.id());
+    pub(crate) fn observe(&self, record: &TaskRecord) {
+        let live = self.get(record.id());
         if let Some(live) = live {
-            live.observe(row);
+            live.observe(record);
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use metrics::{Counter, Gauge, Histogram};
 
 use raincheck_core::lifecycle::State;
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 
 /// Watches transitions. Its metrics are bound once, so that a transition allocates nothing.
 pub(crate) struct Observer {
@@ -35,10 +35,10 @@ impl Observer {
         self.submitted.increment(1);
     }
 
-    pub(crate) fn attempt_began(&self, row: &Row) {
+    pub(crate) fn attempt_began(&self, record: &TaskRecord) {
         self.attempts.increment(1);
-        let leased_at = row.heartbeat_at.unwrap_or(row.updated_at);
-        self.queue_seconds.record(leased_at.since(row.task.submitted_at));
+        let leased_at = record.heartbeat_at.unwrap_or(record.updated_at);
+        self.queue_seconds.record(leased_at.since(record.task.submitted_at));
     }
 
     pub(crate) fn attempt_ended(&self) {
@@ -46,20 +46,21 @@ impl Observer {
     }
 
     /// Takes a committed row.
-    pub(crate) fn changed(&self, row: &Row) {
+    pub(crate) fn changed(&self, record: &TaskRecord) {
         tracing::info!(
-            task = %row.id(),
-            tool = %row.task.tool,
-            attempt = row.attempt,
-            to = %row.state,
+            task = %record.id(),
+            tool = %record.task.tool,
+            attempt = record.attempt,
+            to = %record.state,
             "transition"
         );
         // A row that is told again after its end, such as for a late result, has moved on in time.
-        if row.state.is_terminal() && row.ended_at == Some(row.updated_at) {
-            if let Some((_, counter)) = self.ended.iter().find(|(state, _)| *state == row.state) {
+        if record.state.is_terminal() && record.ended_at == Some(record.updated_at) {
+            if let Some((_, counter)) = self.ended.iter().find(|(state, _)| *state == record.state)
+            {
                 counter.increment(1);
             }
-            if let (Some(started), Some(ended)) = (row.started_at, row.ended_at) {
+            if let (Some(started), Some(ended)) = (record.started_at, record.ended_at) {
                 self.run_seconds.record(ended.since(started));
             }
         }

@@ -38,12 +38,12 @@ pub enum Route {
     /// It is answered from memory and enters no lane [QUEUE-4].
     Answer(Outcome),
     /// It becomes a task.
-    Task(Box<Placement>),
+    Task(Box<TaskPlan>),
 }
 
 /// How a call becomes a task.
 #[derive(Clone, Debug)]
-pub struct Placement {
+pub struct TaskPlan {
     /// The lane it stands in, unless the caller names another.
     pub lane: LaneId,
     /// Set while what it needs is not ready: the task starts `waiting`.
@@ -54,7 +54,7 @@ pub struct Placement {
     pub retry: retry::Policy,
 }
 
-impl Placement {
+impl TaskPlan {
     /// Places a call as the tool's own description says.
     #[must_use]
     pub fn from_spec(spec: &ToolSpec) -> Self {
@@ -64,7 +64,7 @@ impl Placement {
                 Class::Lane => spec.lane.clone(),
             },
             waiting: None,
-            limits: Limits { run: spec.run_limit, ..Limits::default() },
+            limits: Limits { run_timeout: spec.run_timeout, ..Limits::default() },
             retry: spec.retry.clone(),
         }
     }

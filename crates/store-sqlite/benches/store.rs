@@ -22,7 +22,7 @@ use raincheck_core::ids::TaskId;
 use raincheck_core::lane;
 use raincheck_core::retry::Policy;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Claim, Claimed, NoSink, Post, Submit, TaskStore as _};
+use raincheck_core::store::{Claim, Claimed, NoSink, Submit, TaskStore as _, Update};
 use raincheck_core::task::{Limits, Outcome, Resources, Task};
 use raincheck_core::time::Timestamp;
 use raincheck_store_sqlite::{Options, SqliteStore};
@@ -81,8 +81,11 @@ async fn lease(store: &SqliteStore) -> Option<Claimed> {
 /// Ends a task and, as a worker does, leases the next one in the same transaction.
 async fn end(store: &SqliteStore, claimed: &Claimed, then: Option<Claim>) -> Option<Claimed> {
     let done = Change::Finish(Outcome::Succeeded(Vec::new()));
-    let post = Post { releases: true, ..Post::attempt(claimed.row.id(), claimed.row.fence, done) };
-    let posted = store.post(NOW, vec![post], then).await.ok()?;
+    let update = Update {
+        releases: true,
+        ..Update::attempt(claimed.record.id(), claimed.record.fence, done)
+    };
+    let posted = store.update(NOW, vec![update], then).await.ok()?;
     posted.receipt.committed().await.ok()?;
     posted.value.1.into_iter().next()
 }

@@ -7,11 +7,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use raincheck_core::content::Json;
 use raincheck_core::error::Error;
 use raincheck_core::ids::TaskId;
-use raincheck_core::ledger::Record;
+use raincheck_core::ledger::Effect;
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::slot::Slot;
-use raincheck_core::task::{Artifact, Attempt, Metrics, Outcome, Row, TaskEvent};
+use raincheck_core::task::{Artifact, AttemptSummary, Metrics, Outcome, TaskEvent, TaskRecord};
 
 use crate::files::Stored;
 use crate::outcome;
@@ -19,7 +19,7 @@ use crate::outcome;
 /// Where a task stands at the end of the transaction.
 #[derive(Debug)]
 pub(crate) struct Standing {
-    pub(crate) row: Row,
+    pub(crate) row: TaskRecord,
     pub(crate) is_new: bool,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Batch {
     pub(crate) inputs: Vec<(u64, Stored)>,
     pub(crate) results: BTreeMap<u64, Results>,
     pub(crate) events: Vec<(u64, TaskEvent)>,
-    pub(crate) attempts: Vec<(u64, Attempt)>,
+    pub(crate) attempts: Vec<(u64, AttemptSummary)>,
     pub(crate) artifacts: Vec<(u64, Artifact)>,
     /// Places taken and freed; `None` is free.
     pub(crate) slots: BTreeMap<TaskId, Option<Slot>>,
@@ -50,7 +50,7 @@ pub(crate) struct Batch {
     /// Tasks of which nothing stays.
     pub(crate) forgotten: Vec<TaskId>,
     /// Every change of a row, in order, for the sink.
-    pub(crate) changed: Vec<Row>,
+    pub(crate) changed: Vec<TaskRecord>,
     /// The room its bytes take until they are written.
     pub(crate) room: Vec<OwnedSemaphorePermit>,
 }
@@ -60,16 +60,16 @@ impl Batch {
     /// before; it is taken when the record holds that outcome.
     pub(crate) fn keep(
         &mut self,
-        record: Record,
+        effect: Effect,
         metrics: Option<Metrics>,
         given: &mut Option<Stored>,
     ) {
-        match record {
-            Record::Inserted { row, event } => {
+        match effect {
+            Effect::Inserted { record: row, event } => {
                 self.events.push((row.seq, event));
                 self.stand(row, true);
             }
-            Record::Moved { row, event, outcome, retried, late } => {
+            Effect::Moved { record: row, event, outcome, retried, late } => {
                 let leaves_attempt = event.as_ref().is_some_and(TaskEvent::leaves_attempt);
                 self.events.extend(event.map(|event| (row.seq, event)));
                 if (outcome.is_some() || retried.is_some()) && leaves_attempt {
@@ -88,18 +88,18 @@ impl Batch {
                 }
                 self.stand(row, false);
             }
-            Record::Late { row, event, outcome } => {
+            Effect::Late { record: row, event, outcome } => {
                 self.events.push((row.seq, event));
                 self.keep_late(row.seq, store(&outcome, given));
                 self.stand(row, false);
             }
-            Record::Taken(slot) | Record::Heard(slot) => {
+            Effect::Taken(slot) | Effect::Heard(slot) => {
                 self.slots.insert(slot.task, Some(slot));
             }
-            Record::Freed { task, .. } => {
+            Effect::Freed { task, .. } => {
                 self.slots.insert(task, None);
             }
-            Record::Forgotten(id) => self.forgotten.push(id),
+            Effect::Forgotten(id) => self.forgotten.push(id),
         }
     }
 
@@ -115,7 +115,7 @@ impl Batch {
         self.results.entry(seq).or_default().late.get_or_insert(stored);
     }
 
-    fn stand(&mut self, row: Row, is_new: bool) {
+    fn stand(&mut self, row: TaskRecord, is_new: bool) {
         self.changed.push(row.clone());
         match self.rows.get_mut(&row.seq) {
             Some(standing) => standing.row = row,
@@ -135,17 +135,17 @@ fn store(outcome: &Outcome, given: &mut Option<Stored>) -> Stored {
 }
 
 fn end_attempt(
-    row: &Row,
+    row: &TaskRecord,
     outcome: Option<&Outcome>,
     retried: Option<Error>,
     metrics: Option<Metrics>,
-) -> Attempt {
+) -> AttemptSummary {
     let ended = if retried.is_some() { "retried" } else { row.state.as_str() };
     let error = retried.or_else(|| match outcome {
         Some(Outcome::Failed(error)) => Some(error.clone()),
         Some(Outcome::Succeeded(_) | Outcome::Cancelled) | None => None,
     });
-    Attempt {
+    AttemptSummary {
         attempt: row.attempt,
         fence: row.fence,
         worker_id: row.worker.clone(),

@@ -13,7 +13,7 @@ use raincheck_core::lane;
 use raincheck_core::ledger::{Ledger, Snapshot};
 use raincheck_core::slot::Slot;
 use raincheck_core::store::{self, Durability};
-use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
@@ -235,7 +235,7 @@ pub(crate) fn read_back(
 }
 
 /// Reads the places that are taken, but for those whose task is gone.
-fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
+fn slots(connection: &Connection, rows: &[TaskRecord]) -> Result<Vec<Slot>, Fault> {
     let mut statement = connection
         .prepare("SELECT task, lane, fence, worker, lease, heard FROM slots ORDER BY lane, task")?;
     let mut found = statement.query([])?;
@@ -252,7 +252,7 @@ fn slots(connection: &Connection, rows: &[Row]) -> Result<Vec<Slot>, Fault> {
         slots.push(slot);
     }
     let taken: BTreeSet<_> = slots.iter().map(|slot| slot.task).collect();
-    let known = rows.iter().map(Row::id).filter(|id| taken.contains(id));
+    let known = rows.iter().map(TaskRecord::id).filter(|id| taken.contains(id));
     let known: BTreeSet<_> = known.collect();
     slots.retain(|slot| known.contains(&slot.task));
     Ok(slots)

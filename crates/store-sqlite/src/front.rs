@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use raincheck_core::content::Json;
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::ledger::{Command, Ledger, Record, Reply};
+use raincheck_core::ledger::{Command, Effect, Ledger, Reply};
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{ChangeSink, Committed, Error, Extra, Receipt};
-use raincheck_core::task::{Metrics, Row, WaitReason};
+use raincheck_core::store::{AttemptReport, ChangeSink, Committed, Error, Receipt};
+use raincheck_core::task::{Metrics, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::batch::Batch;
@@ -334,21 +334,21 @@ impl Front {
         given: &mut Option<Stored>,
     ) -> Reply {
         let reply = self.ledger.run(now, command);
-        let records: Vec<_> = self.ledger.drain_records().collect();
-        for record in records {
-            self.keep(record, given);
+        let effects: Vec<_> = self.ledger.drain_effects().collect();
+        for effect in effects {
+            self.keep(effect, given);
         }
         reply
     }
 
-    fn keep(&mut self, record: Record, given: &mut Option<Stored>) {
+    fn keep(&mut self, effect: Effect, given: &mut Option<Stored>) {
         let upto = self.hand_over();
-        let metrics = match &record {
-            Record::Inserted { row, .. } | Record::Late { row, .. } => {
+        let metrics = match &effect {
+            Effect::Inserted { record: row, .. } | Effect::Late { record: row, .. } => {
                 self.touched.insert(row.id(), upto);
                 None
             }
-            Record::Moved { row, outcome, retried, .. } => {
+            Effect::Moved { record: row, outcome, retried, .. } => {
                 self.touched.insert(row.id(), upto);
                 if row.state.is_terminal() {
                     self.inputs.spend(row.id());
@@ -356,11 +356,11 @@ impl Front {
                 let has_ended = outcome.is_some() || retried.is_some();
                 has_ended.then(|| self.metrics.remove(&row.id())).flatten()
             }
-            Record::Taken(_) | Record::Heard(_) | Record::Freed { .. } | Record::Forgotten(_) => {
+            Effect::Taken(_) | Effect::Heard(_) | Effect::Freed { .. } | Effect::Forgotten(_) => {
                 None
             }
         };
-        self.batch.keep(record, metrics, given);
+        self.batch.keep(effect, metrics, given);
     }
 
     /// Counts one more change that waits for the writer.
@@ -371,7 +371,7 @@ impl Front {
     }
 
     /// Keeps what a new task was given.
-    pub(crate) fn give(&mut self, row: &Row, inputs: Json, stored: Stored) {
+    pub(crate) fn give(&mut self, row: &TaskRecord, inputs: Json, stored: Stored) {
         self.inputs.give(row.id(), inputs);
         self.batch.inputs.push((row.seq, stored));
     }
@@ -385,10 +385,10 @@ impl Front {
     }
 
     /// Keeps what an attempt says beside its change, if it still may.
-    pub(crate) fn keep_extra(&mut self, id: TaskId, fence: Fence, extra: Extra) {
+    pub(crate) fn keep_report(&mut self, id: TaskId, fence: Fence, report: AttemptReport) {
         let Some(row) = self.ledger.get(id).filter(|row| row.takes_report(fence)) else { return };
         let (seq, holds) = (row.seq, row.state.is_leased());
-        let Extra { progress, partial, artifacts, metrics } = extra;
+        let AttemptReport { progress, partial, artifacts, metrics } = report;
         // What has ended is listed already.
         if let Some(metrics) = metrics.filter(|_| holds) {
             self.metrics.insert(id, metrics);

@@ -6,7 +6,9 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{ArtifactId, Fence, TaskId};
 use raincheck_core::lifecycle::{Event, State};
 use raincheck_core::progress::Progress;
-use raincheck_core::task::{Artifact, Attempt, Cause, Metrics, Outcome, Payload, TaskEvent};
+use raincheck_core::task::{
+    Artifact, AttemptSummary, Cause, Metrics, Outcome, TaskDetails, TaskEvent,
+};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
@@ -63,7 +65,7 @@ pub(crate) fn payload(
     connection: &Connection,
     files: &Files,
     seq: u64,
-) -> Result<Option<Payload>, Fault> {
+) -> Result<Option<TaskDetails>, Fault> {
     // One view of the file for all of it.
     let view = connection.unchecked_transaction()?;
     payload_within(&view, files, seq)
@@ -74,9 +76,9 @@ pub(crate) fn payload_within(
     view: &Connection,
     files: &Files,
     seq: u64,
-) -> Result<Option<Payload>, Fault> {
+) -> Result<Option<TaskDetails>, Fault> {
     let Some(inputs) = inputs(view, files, seq)? else { return Ok(None) };
-    let mut payload = Payload {
+    let mut payload = TaskDetails {
         inputs,
         outcome: None,
         late: None,
@@ -99,7 +101,7 @@ fn results(
     connection: &Connection,
     files: &Files,
     seq: u64,
-    payload: &mut Payload,
+    payload: &mut TaskDetails,
 ) -> Result<(), Fault> {
     let mut statement = connection.prepare_cached(RESULTS)?;
     let mut rows = statement.query([seq.cast_signed()])?;
@@ -170,13 +172,13 @@ fn event(row: &Row<'_>) -> Result<TaskEvent, Fault> {
     })
 }
 
-fn attempt(row: &Row<'_>) -> Result<Attempt, Fault> {
+fn attempt(row: &Row<'_>) -> Result<AttemptSummary, Fault> {
     let worker: Option<String> = row.get(2)?;
     let started_at: Option<i64> = row.get(3)?;
     let ended: String = row.get(5)?;
     let error: Option<String> = row.get(6)?;
     let metrics: Option<String> = row.get(7)?;
-    Ok(Attempt {
+    Ok(AttemptSummary {
         attempt: row.get(0)?,
         fence: fence(row.get(1)?),
         worker_id: worker.map(Into::into),
@@ -212,6 +214,9 @@ fn cause(word: &str) -> Result<Cause, Fault> {
     match word {
         "received" => Ok(Cause::Received),
         "late_result" => Ok(Cause::LateResult),
+        // Words of files of the first three versions.
+        "ttl_due" => Ok(Cause::Moved(Event::QueueTimeoutDue)),
+        "run_due" => Ok(Cause::Moved(Event::RunTimeoutDue)),
         _ => Event::from_word(word).map(Cause::Moved).ok_or(Fault::Broken("an unknown cause")),
     }
 }

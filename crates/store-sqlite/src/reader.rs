@@ -11,7 +11,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Cursor, Error, Filter, Found, Page};
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::time::Timestamp;
 use raincheck_core::worker::{Activity, Worker};
 
@@ -100,7 +100,7 @@ impl Reader {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error> {
+    ) -> Result<Page<TaskRecord>, Error> {
         Ok(self.try_list(scope, filter, before, limit)?)
     }
 
@@ -110,7 +110,7 @@ impl Reader {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Fault> {
+    ) -> Result<Page<TaskRecord>, Fault> {
         let sql = format!(
             "SELECT {} FROM tasks WHERE scope = ? AND seq < ? ORDER BY seq DESC",
             self.columns
@@ -137,7 +137,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error`] when nothing can be read.
-    pub fn position(&self, row: &Row) -> Result<Option<u32>, Error> {
+    pub fn position(&self, row: &TaskRecord) -> Result<Option<u32>, Error> {
         if !matches!(row.state, State::Queued | State::Waiting) {
             return Ok(None);
         }
@@ -183,7 +183,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error`] when nothing can be read.
-    pub fn progress(&self, row: &Row) -> Result<Option<Progress>, Error> {
+    pub fn progress(&self, row: &TaskRecord) -> Result<Option<Progress>, Error> {
         Ok(payload::progress_of(&self.connection, row.seq)?)
     }
 }

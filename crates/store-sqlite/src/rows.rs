@@ -10,7 +10,7 @@ use rusqlite::{Statement, ToSql};
 use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::error::Kind;
 use raincheck_core::ids::TaskId;
-use raincheck_core::task::{Row, Task, WaitReason};
+use raincheck_core::task::{Task, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
@@ -80,7 +80,7 @@ impl Statements {
 }
 
 /// Adds a task.
-pub(crate) fn insert(statement: &mut Statement<'_>, row: &Row) -> Result<(), Fault> {
+pub(crate) fn insert(statement: &mut Statement<'_>, row: &TaskRecord) -> Result<(), Fault> {
     let mut bind = Bind { statement, place: 0 };
     put_task(&mut bind, &row.task)?;
     put_standing(&mut bind, row)?;
@@ -88,7 +88,7 @@ pub(crate) fn insert(statement: &mut Statement<'_>, row: &Row) -> Result<(), Fau
 }
 
 /// Writes where a task stands now.
-pub(crate) fn update(statement: &mut Statement<'_>, row: &Row) -> Result<(), Fault> {
+pub(crate) fn update(statement: &mut Statement<'_>, row: &TaskRecord) -> Result<(), Fault> {
     let mut bind = Bind { statement, place: 0 };
     put_standing(&mut bind, row)?;
     bind.run()
@@ -106,7 +106,7 @@ fn put_task(bind: &mut Bind<'_, '_>, task: &Task) -> Result<(), Fault> {
     bind.put(task.submitted_at.as_millis())
 }
 
-fn put_standing(bind: &mut Bind<'_, '_>, row: &Row) -> Result<(), Fault> {
+fn put_standing(bind: &mut Bind<'_, '_>, row: &TaskRecord) -> Result<(), Fault> {
     bind.put(row.state.as_str())?;
     bind.put(row.waiting.map(WaitReason::as_str))?;
     bind.put(nanos(row.ready_left))?;

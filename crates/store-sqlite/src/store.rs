@@ -18,10 +18,11 @@ use raincheck_core::ledger::{Command, Reply};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Extra, Filter, Found,
-    LaneView, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits, Verdict,
+    AttemptReport, Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter,
+    Found, Heartbeat, HeartbeatReply, LaneView, Page, Receipt, Submit, Submitted, TaskStore,
+    Update, UpdateResult, Write,
 };
-use raincheck_core::task::{Artifact, Outcome, Row, TaskEvent, WaitReason};
+use raincheck_core::task::{Artifact, Outcome, TaskEvent, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
@@ -166,7 +167,7 @@ impl SqliteStore {
         }
         .into_iter();
         let claimed = leased.into_iter().filter_map(|Leased { row, inputs }| {
-            Some(Claimed { inputs: inputs.or_else(|| read.next())?, row })
+            Some(Claimed { inputs: inputs.or_else(|| read.next())?, record: row })
         });
         Ok(claimed.collect())
     }
@@ -226,7 +227,7 @@ impl SqliteStore {
 
 /// A leased task, with its inputs while they are in memory.
 struct Leased {
-    row: Row,
+    row: TaskRecord,
     inputs: Option<Json>,
 }
 
@@ -240,34 +241,34 @@ fn lease(front: &mut Front, now: Timestamp, claim: Option<Claim>) -> Vec<Leased>
 
 /// One event, and the bytes of the outcome it brings.
 struct Prepared {
-    post: Post,
+    update: Update,
     outcome: Option<Stored>,
 }
 
-fn post(front: &mut Front, now: Timestamp, prepared: &mut Prepared) -> Option<Verdict> {
-    let mut post = prepared.post.clone();
-    if let (Some(extra), Some(fence)) = (post.extra.take(), post.fence) {
-        front.keep_extra(post.id, fence, *extra);
+fn update(front: &mut Front, now: Timestamp, prepared: &mut Prepared) -> Option<UpdateResult> {
+    let mut update = prepared.update.clone();
+    if let (Some(report), Some(fence)) = (update.report.take(), update.fence) {
+        front.keep_report(update.id, fence, *report);
     }
-    match front.apply(now, Command::Post(vec![post]), &mut prepared.outcome) {
-        Reply::Verdicts(verdicts) => verdicts.into_iter().next(),
+    match front.apply(now, Command::Update(vec![update]), &mut prepared.outcome) {
+        Reply::UpdateResults(verdicts) => verdicts.into_iter().next(),
         Reply::Done
         | Reply::Submitted(_)
         | Reply::Rows(_)
-        | Reply::Directives(_)
+        | Reply::HeartbeatReplies(_)
         | Reply::Moved(_)
         | Reply::Forgotten(_) => None,
     }
 }
 
-fn size_of(extra: Option<&Extra>) -> usize {
-    extra.and_then(|extra| extra.partial.as_ref()).map_or(0, |partial| partial.get().len())
+fn size_of(report: Option<&AttemptReport>) -> usize {
+    report.and_then(|report| report.partial.as_ref()).map_or(0, |partial| partial.get().len())
 }
 
 #[async_trait]
 impl TaskStore for SqliteStore {
-    fn traits(&self) -> Traits {
-        Traits {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             durability: match self.options.durability {
                 Durability::Full => Durability::Full,
                 Durability::Process | Durability::None => Durability::Process,
@@ -284,7 +285,7 @@ impl TaskStore for SqliteStore {
         &self,
         now: Timestamp,
         lanes: Vec<(LaneId, lane::Config)>,
-        adopt: Duration,
+        reattach: Duration,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error> {
         self.shared.begin_opening()?;
@@ -296,7 +297,7 @@ impl TaskStore for SqliteStore {
             sink,
             now,
             lanes,
-            adopt,
+            reattach,
             #[cfg(test)]
             faults: self.faults.clone(),
         };
@@ -339,7 +340,7 @@ impl TaskStore for SqliteStore {
         now: Timestamp,
         batch: Vec<Submit>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         let mut all_inputs = Vec::with_capacity(batch.len());
         let mut tasks = Vec::with_capacity(batch.len());
         let mut size = 0;
@@ -357,7 +358,7 @@ impl TaskStore for SqliteStore {
             let Reply::Submitted(submitted) = reply else { return Default::default() };
             for (one, (inputs, stored)) in submitted.iter().zip(std::mem::take(&mut unused)) {
                 match one {
-                    Submitted::Inserted { row, .. } => front.give(row, inputs, stored),
+                    Submitted::Inserted { record: row, .. } => front.give(row, inputs, stored),
                     Submitted::Existing(_)
                     | Submitted::Conflict(_)
                     | Submitted::Full { .. }
@@ -371,33 +372,33 @@ impl TaskStore for SqliteStore {
         let ((submitted, leased), receipt) = done?;
         let is_own = |leased: &Leased| {
             submitted.iter().any(
-                |one| matches!(one, Submitted::Inserted { row, .. } if row.id() == leased.row.id()),
+                |one| matches!(one, Submitted::Inserted { record: row, .. } if row.id() == leased.row.id()),
             )
         };
         // The commit of calls that are answered inline may lag behind their start [DUR-6].
         let receipt = if may_lag && leased.iter().all(is_own) { Receipt::Ready } else { receipt };
         let claimed = self.with_inputs(leased).await?;
-        Ok(Posted { value: (submitted, claimed), receipt })
+        Ok(Write { value: (submitted, claimed), receipt })
     }
 
-    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error> {
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
         let (leased, receipt) =
             self.shared.transact(now, |front| lease(front, now, Some(claim)))?;
-        Ok(Posted { value: self.with_inputs(leased).await?, receipt })
+        Ok(Write { value: self.with_inputs(leased).await?, receipt })
     }
 
-    async fn post(
+    async fn update(
         &self,
         now: Timestamp,
-        batch: Vec<Post>,
+        batch: Vec<Update>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
         let mut all = Vec::with_capacity(batch.len());
         let mut size = 0;
-        for post in batch {
-            let outcome = match &post.change {
+        for update in batch {
+            let outcome = match &update.change {
                 Change::Finish(outcome) | Change::GiveUp(outcome) => {
-                    Some(self.store_outcome(post.id, outcome).await?)
+                    Some(self.store_outcome(update.id, outcome).await?)
                 }
                 Change::Hold(_)
                 | Change::Resume
@@ -411,13 +412,13 @@ impl TaskStore for SqliteStore {
                 | Change::CommitCancel
                 | Change::Due(_) => None,
             };
-            size += outcome.as_ref().map_or(0, Stored::size) + size_of(post.extra.as_deref());
-            all.push(Prepared { post, outcome });
+            size += outcome.as_ref().map_or(0, Stored::size) + size_of(update.report.as_deref());
+            all.push(Prepared { update, outcome });
         }
         let room = self.room(size).await?;
         let done = self.shared.transact(now, |front| {
             let verdicts: Vec<_> =
-                all.iter_mut().filter_map(|prepared| post(front, now, prepared)).collect();
+                all.iter_mut().filter_map(|prepared| update(front, now, prepared)).collect();
             let leased = lease(front, now, then);
             front.occupy(room);
             (verdicts, leased)
@@ -425,29 +426,33 @@ impl TaskStore for SqliteStore {
         self.drop_stored(all.into_iter().filter_map(|prepared| prepared.outcome));
         let ((verdicts, leased), receipt) = done?;
         let claimed = self.with_inputs(leased).await?;
-        Ok(Posted { value: (verdicts, claimed), receipt })
+        Ok(Write { value: (verdicts, claimed), receipt })
     }
 
-    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
+    async fn heartbeat(
+        &self,
+        now: Timestamp,
+        beats: Vec<Heartbeat>,
+    ) -> Result<Vec<HeartbeatReply>, Error> {
         let (reply, _) = self.shared.transact(now, |front| {
             for beat in &beats {
                 if front.ledger.get(beat.id).is_some_and(|row| row.state.is_leased()) {
-                    let extra = Extra {
+                    let report = AttemptReport {
                         progress: beat.progress.clone(),
                         partial: beat.partial.clone(),
-                        ..Extra::default()
+                        ..AttemptReport::default()
                     };
-                    front.keep_extra(beat.id, beat.fence, extra);
+                    front.keep_report(beat.id, beat.fence, report);
                 }
             }
             front.apply(now, Command::Heartbeat(beats), &mut None)
         })?;
         Ok(match reply {
-            Reply::Directives(directives) => directives,
+            Reply::HeartbeatReplies(directives) => directives,
             Reply::Done
             | Reply::Submitted(_)
             | Reply::Rows(_)
-            | Reply::Verdicts(_)
+            | Reply::UpdateResults(_)
             | Reply::Moved(_)
             | Reply::Forgotten(_) => Vec::new(),
         })
@@ -457,9 +462,9 @@ impl TaskStore for SqliteStore {
         &self,
         now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<Write<()>, Error> {
         let (_, receipt) = self.command(now, Command::Release(slots))?;
-        Ok(Posted { value: (), receipt })
+        Ok(Write { value: (), receipt })
     }
 
     async fn hold(
@@ -467,17 +472,17 @@ impl TaskStore for SqliteStore {
         now: Timestamp,
         lane: LaneId,
         hold: Option<WaitReason>,
-    ) -> Result<Posted<u32>, Error> {
+    ) -> Result<Write<u32>, Error> {
         let (reply, receipt) = self.command(now, Command::Hold(lane, hold))?;
-        Ok(Posted { value: if let Reply::Moved(n) = reply { n } else { 0 }, receipt })
+        Ok(Write { value: if let Reply::Moved(n) = reply { n } else { 0 }, receipt })
     }
 
-    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         let (value, receipt) = self.shared.transact(now, |front| {
             front.apply(now, Command::Fire { limit }, &mut None);
             front.ledger.next_deadline()
         })?;
-        Ok(Posted { value, receipt })
+        Ok(Write { value, receipt })
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
@@ -515,7 +520,7 @@ impl TaskStore for SqliteStore {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error> {
+    ) -> Result<Page<TaskRecord>, Error> {
         self.committed(|front| {
             let page = front.ledger.list(scope, filter, before, limit);
             let upto = page.items.iter().map(|row| front.touched(row.id())).max().unwrap_or(0);

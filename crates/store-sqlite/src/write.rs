@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use raincheck_core::slot::Slot;
-use raincheck_core::task::{Artifact, Attempt, TaskEvent};
+use raincheck_core::task::{Artifact, AttemptSummary, TaskEvent};
 
 use crate::batch::{Batch, Results};
 use crate::fault::Fault;
@@ -142,7 +142,11 @@ fn write_event(writing: &Transaction<'_>, seq: u64, event: &TaskEvent) -> Result
     Ok(())
 }
 
-fn write_attempt(writing: &Transaction<'_>, seq: u64, attempt: &Attempt) -> Result<(), Fault> {
+fn write_attempt(
+    writing: &Transaction<'_>,
+    seq: u64,
+    attempt: &AttemptSummary,
+) -> Result<(), Fault> {
     writing.prepare_cached(ATTEMPT)?.execute(params![
         seq.cast_signed(),
         attempt.fence.raw().cast_signed(),

@@ -11,7 +11,7 @@ use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Ledger, Reply};
 use raincheck_core::store::{Claimed, Durability, Error};
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::time::Timestamp;
 
 use crate::batch::Batch;
@@ -36,7 +36,7 @@ pub(crate) struct Start {
     pub(crate) now: Timestamp,
     pub(crate) lanes: Vec<(LaneId, lane::Config)>,
     /// How long attempts that outlived a restart may be silent.
-    pub(crate) adopt: Duration,
+    pub(crate) reattach: Duration,
     /// Decides, in tests, whether a commit fails.
     #[cfg(test)]
     pub(crate) faults: tests::Faults,
@@ -67,7 +67,7 @@ impl Writer {
         let mut connection = database::open(&start.path, start.durability, start.now)?;
         let statements = Statements::new();
         let taken = Log::of(&mut connection, &start.path, start.durability).and_then(|log| {
-            Ok((log, take_over(&start, &connection, &statements, Vec::new(), start.adopt)?))
+            Ok((log, take_over(&start, &connection, &statements, Vec::new(), start.reattach)?))
         });
         let (log, (ledger, epoch, rows)) = match taken {
             Ok(taken) => taken,
@@ -182,16 +182,16 @@ impl Writer {
             return;
         }
         let connection = &self.connection;
-        let adopt = self.start.adopt;
+        let reattach = self.start.reattach;
         let again = |lanes| -> Result<_, Fault> {
             let (mut ledger, epoch) = database::take_over(connection, &self.statements, lanes)?;
-            ledger.run(now, Command::Adopt(adopt));
+            ledger.run(now, Command::Reattach(reattach));
             Ok((ledger, epoch))
         };
         match again(lanes) {
             Ok((ledger, epoch)) => {
                 tracing::warn!(epoch, "the store is back after a failed commit");
-                let live: Vec<Row> = ledger
+                let live: Vec<TaskRecord> = ledger
                     .snapshot()
                     .rows
                     .into_iter()
@@ -226,18 +226,18 @@ fn take_over(
     connection: &Connection,
     statements: &Statements,
     known: Vec<database::Lane>,
-    adopt: Duration,
-) -> Result<(Ledger, u32, Vec<Row>), Fault> {
+    reattach: Duration,
+) -> Result<(Ledger, u32, Vec<TaskRecord>), Fault> {
     let (mut ledger, epoch) = database::take_over(connection, statements, known)?;
     for (lane, config) in &start.lanes {
         ledger.run(start.now, Command::SetLane(lane.clone(), config.clone()));
     }
-    let rows = match ledger.run(start.now, Command::Adopt(adopt)) {
+    let rows = match ledger.run(start.now, Command::Reattach(reattach)) {
         Reply::Rows(rows) => rows,
         Reply::Done
         | Reply::Submitted(_)
-        | Reply::Verdicts(_)
-        | Reply::Directives(_)
+        | Reply::UpdateResults(_)
+        | Reply::HeartbeatReplies(_)
         | Reply::Moved(_)
         | Reply::Forgotten(_) => Vec::new(),
     };
@@ -247,12 +247,12 @@ fn take_over(
 fn with_inputs(
     connection: &Connection,
     files: &Files,
-    rows: Vec<Row>,
+    rows: Vec<TaskRecord>,
 ) -> Result<Vec<Claimed>, Fault> {
     let claimed = rows.into_iter().map(|row| {
         let inputs = payload::inputs(connection, files, row.seq)?
             .ok_or(Fault::Broken("a leased task without inputs"))?;
-        Ok(Claimed { row, inputs })
+        Ok(Claimed { record: row, inputs })
     });
     claimed.collect()
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use raincheck::core::decide::Change;
 use raincheck::core::ids::TaskId;
-use raincheck::core::store::{NoSink, Post, TaskStore as _, Verdict};
-use raincheck::core::task::Row;
+use raincheck::core::store::{NoSink, TaskStore as _, Update, UpdateResult};
+use raincheck::core::task::TaskRecord;
 use raincheck::core::text::{clip, escape_lines};
 use raincheck_app::{Failure, cli};
 use raincheck_store_sqlite::{Options, SqliteStore};
@@ -18,7 +18,7 @@ use super::place::{Place, unreadable};
 use super::words;
 
 /// How long attempts that may still run have to be heard of by the next server.
-const ADOPT: Duration = Duration::from_secs(45);
+const REATTACH: Duration = Duration::from_secs(45);
 
 /// The longest reason that is kept, in bytes.
 const MAX_REASON: usize = 1000;
@@ -40,7 +40,7 @@ pub(super) async fn run(
     // Nobody is asked for what is not there, or has ended.
     let view = place.view(id)?;
     let (cancelled, has_server) = match Owner::reach(place).await {
-        _ if view.row.state.is_terminal() => (ended(&view.row), true),
+        _ if view.record.state.is_terminal() => (ended(&view.record), true),
         Some(mut owner) => (ask(&mut owner, id, reason.as_deref()).await?, true),
         None => (record(place, id, reason).await?, false),
     };
@@ -61,8 +61,8 @@ pub(super) async fn run(
     })
 }
 
-fn ended(row: &Row) -> Cancelled {
-    Cancelled { task_id: row.id(), state: row.state.as_str().to_owned(), acknowledged: false }
+fn ended(record: &TaskRecord) -> Cancelled {
+    Cancelled { task_id: record.id(), state: record.state.as_str().to_owned(), acknowledged: false }
 }
 
 /// Asks the server that owns the store.
@@ -83,28 +83,28 @@ async fn ask(owner: &mut Owner, id: TaskId, reason: Option<&str>) -> Result<Canc
 /// program runs on without a server is ended by the next server [DUR-4].
 async fn record(place: &Place, id: TaskId, reason: Option<Arc<str>>) -> Result<Cancelled, Failure> {
     let store = SqliteStore::new(Options::full(&place.path));
-    let opened = store.open(place.now, place.lanes.clone(), ADOPT, Arc::new(NoSink)).await;
+    let opened = store.open(place.now, place.lanes.clone(), REATTACH, Arc::new(NoSink)).await;
     opened.map_err(|error| {
         let next = "end the task from that server's client, with its tool cancel_task";
         Failure::failed(format!("no server can be called, and {}", error.message), next)
     })?;
     let reason = reason.map(|words| escape_lines(clip(&words, MAX_REASON)).into());
-    let post = Post {
+    let update = Update {
         id,
         scope: Some(place.scope.clone()),
         fence: None,
         change: Change::RequestCancel { reason },
-        extra: None,
+        report: None,
         releases: false,
     };
-    let posted = store.post(place.now, vec![post], None).await;
+    let posted = store.update(place.now, vec![update], None).await;
     let posted = posted.map_err(|error| unreadable(&error))?;
     posted.receipt.committed().await.map_err(|error| unreadable(&error))?;
     match posted.value.0.into_iter().next() {
-        Some(Verdict::Moved(row) | Verdict::Same(row)) => {
-            Ok(Cancelled { acknowledged: true, ..ended(&row) })
+        Some(UpdateResult::Moved(record) | UpdateResult::Same(record)) => {
+            Ok(Cancelled { acknowledged: true, ..ended(&record) })
         }
-        Some(Verdict::Late(row) | Verdict::Refused(row, _)) => Ok(ended(&row)),
-        Some(Verdict::Absent) | None => Err(place.unknown(id)),
+        Some(UpdateResult::Late(record) | UpdateResult::Refused(record, _)) => Ok(ended(&record)),
+        Some(UpdateResult::Absent) | None => Err(place.unknown(id)),
     }
 }

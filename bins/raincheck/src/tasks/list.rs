@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use raincheck::core::lifecycle::State;
 use raincheck::core::store::Filter;
-use raincheck::core::task::Row;
+use raincheck::core::task::TaskRecord;
 use raincheck::mcp::Listing;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Failure, cli};
@@ -32,8 +32,8 @@ pub(super) fn run(place: &Place, listed: &Listed) -> Result<(), Failure> {
     }
     let (palette, has_bars) = (Palette::detect(), std::io::stdout().is_terminal());
     let mut table = Table::new(&["TASK", "STATE", "TOOL", "AGE", "RAN", "DETAIL"]);
-    for row in &page.items {
-        table.row(cells(place, row, has_bars)?);
+    for record in &page.items {
+        table.row(cells(place, record, has_bars)?);
     }
     let mut text = table.text(palette);
     if page.has_more {
@@ -42,27 +42,27 @@ pub(super) fn run(place: &Place, listed: &Listed) -> Result<(), Failure> {
     cli::print(&text)
 }
 
-fn cells(place: &Place, row: &Row, has_bars: bool) -> Result<Vec<Cell>, Failure> {
-    let progress = if row.state.is_terminal() {
+fn cells(place: &Place, record: &TaskRecord, has_bars: bool) -> Result<Vec<Cell>, Failure> {
+    let progress = if record.state.is_terminal() {
         None
     } else {
-        place.reader.progress(row).map_err(|error| unreadable(&error))?
+        place.reader.progress(record).map_err(|error| unreadable(&error))?
     };
-    let detail = match (&progress, row.failure, row.waiting) {
+    let detail = match (&progress, record.failure, record.waiting) {
         (Some(progress), _, _) => words::progress(progress, has_bars),
         (None, Some(kind), _) => kind.to_string(),
         (None, None, Some(reason)) => reason.as_str().to_owned(),
         (None, None, None) => String::new(),
     };
-    let ran = row.started_at.map(|from| {
-        let until = row.ended_at.unwrap_or(place.now);
+    let ran = record.started_at.map(|from| {
+        let until = record.ended_at.unwrap_or(place.now);
         words::span(until.since(from))
     });
     Ok(vec![
-        Cell::plain(row.id().to_string()),
-        Cell::of_state(row.state),
-        Cell::plain(words::safe(row.task.tool.as_str())),
-        Cell::plain(words::span(place.now.since(row.task.submitted_at))),
+        Cell::plain(record.id().to_string()),
+        Cell::of_state(record.state),
+        Cell::plain(words::safe(record.task.tool.as_str())),
+        Cell::plain(words::span(place.now.since(record.task.submitted_at))),
         Cell::plain(ran.unwrap_or_default()),
         Cell::plain(detail),
     ])

@@ -30,11 +30,11 @@ pub(super) async fn run(
     let view = place.view(id)?;
     if view.payload.is_none() {
         return Err(Failure::failed(
-            format!("the log of {id} is gone since {}", view.row.updated_at),
+            format!("the log of {id} is gone since {}", view.record.updated_at),
             "run the tool again if you still need it",
         ));
     }
-    if follows && may_grow(view.row.state) {
+    if follows && may_grow(view.record.state) {
         if let Some(mut owner) = Owner::reach(place).await {
             return follow(&mut owner, id, out).await;
         }

@@ -66,15 +66,15 @@ impl Place {
     /// Reads a task as it was last committed.
     pub(super) fn view(&self, id: TaskId) -> Result<View, Failure> {
         match self.reader.find(&self.scope, id).map_err(|error| unreadable(&error))? {
-            Found::Task(row, payload) => Ok(View {
+            Found::Task(record, payload) => Ok(View {
                 progress: payload.progress.clone(),
                 partial: payload.partial.clone(),
-                position: self.reader.position(&row).map_err(|error| unreadable(&error))?,
+                position: self.reader.position(&record).map_err(|error| unreadable(&error))?,
                 payload: Some(payload),
-                row,
+                record,
             }),
-            Found::Tombstone(row) => {
-                Ok(View { row, payload: None, progress: None, partial: None, position: None })
+            Found::Tombstone(record) => {
+                Ok(View { record, payload: None, progress: None, partial: None, position: None })
             }
             Found::Absent => Err(self.unknown(id)),
         }

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use raincheck::core::content::Content;
 use raincheck::core::error::Error;
 use raincheck::core::ids::TaskId;
-use raincheck::core::task::{Outcome, Payload, Row, TaskEvent};
+use raincheck::core::task::{Outcome, TaskDetails, TaskEvent, TaskRecord};
 use raincheck::core::text::clip;
 use raincheck::mcp::Record;
 use raincheck::runtime::View;
@@ -29,26 +29,29 @@ pub(super) fn run(place: &Place, id: TaskId, is_json: bool) -> Result<(), Failur
 }
 
 fn text(place: &Place, view: &View, palette: Palette, has_bars: bool) -> String {
-    let row = &view.row;
-    let mut out = format!("{}\n", palette.paint(Style::Bold, &row.id().to_string()));
+    let record = &view.record;
+    let mut out = format!("{}\n", palette.paint(Style::Bold, &record.id().to_string()));
     let mut line = |name: &str, value: String| {
         if !value.is_empty() {
             let _ = writeln!(out, "  {name:<10} {value}");
         }
     };
-    line("state", state(row, palette));
-    line("tool", words::safe(row.task.tool.as_str()));
+    line("state", state(record, palette));
+    line("tool", words::safe(record.task.tool.as_str()));
     line("queue", queue(view));
-    line("tags", row.task.tags.iter().map(|tag| words::safe(tag)).collect::<Vec<_>>().join(", "));
-    line("submitted", format!("{} ({} ago)", row.task.submitted_at, age(place, row)));
-    if let Some(at) = row.started_at {
-        let until = row.ended_at.unwrap_or(place.now);
+    line(
+        "tags",
+        record.task.tags.iter().map(|tag| words::safe(tag)).collect::<Vec<_>>().join(", "),
+    );
+    line("submitted", format!("{} ({} ago)", record.task.submitted_at, age(place, record)));
+    if let Some(at) = record.started_at {
+        let until = record.ended_at.unwrap_or(place.now);
         line("started", format!("{at}, ran {}", words::span(until.since(at))));
     }
-    line("ended", row.ended_at.map(|at| at.to_string()).unwrap_or_default());
-    line("attempt", attempt(row));
-    line("kept until", row.expires_at().map(|at| at.to_string()).unwrap_or_default());
-    let live = view.progress.as_ref().filter(|_| !row.state.is_terminal());
+    line("ended", record.ended_at.map(|at| at.to_string()).unwrap_or_default());
+    line("attempt", attempt(record));
+    line("kept until", record.expires_at().map(|at| at.to_string()).unwrap_or_default());
+    let live = view.progress.as_ref().filter(|_| !record.state.is_terminal());
     line("progress", live.map(|it| words::progress(it, has_bars)).unwrap_or_default());
     if let Some(payload) = &view.payload {
         out.push_str(&end(payload));
@@ -58,16 +61,16 @@ fn text(place: &Place, view: &View, palette: Palette, has_bars: bool) -> String 
     out
 }
 
-fn state(row: &Row, palette: Palette) -> String {
-    let reason = row.cancel.as_ref().and_then(|cancel| cancel.reason.as_deref());
-    let mut state = Cell::of_state(row.state).painted(palette);
-    if let Some(kind) = row.failure {
+fn state(record: &TaskRecord, palette: Palette) -> String {
+    let reason = record.cancel.as_ref().and_then(|cancel| cancel.reason.as_deref());
+    let mut state = Cell::of_state(record.state).painted(palette);
+    if let Some(kind) = record.failure {
         let _ = write!(state, " ({kind})");
     }
-    if let Some(waiting) = row.waiting {
+    if let Some(waiting) = record.waiting {
         let _ = write!(state, " ({})", waiting.as_str());
     }
-    match (row.cancel.is_some(), reason) {
+    match (record.cancel.is_some(), reason) {
         (true, Some(reason)) => state + ", cancel asked for: " + &words::safe(reason),
         (true, None) => state + ", cancel asked for",
         (false, _) => state,
@@ -75,25 +78,25 @@ fn state(row: &Row, palette: Palette) -> String {
 }
 
 fn queue(view: &View) -> String {
-    let task = &view.row.task;
+    let task = &view.record.task;
     let place = view.position.map(|n| format!(", {n} before it")).unwrap_or_default();
     format!("{}, priority {}{place}", words::safe(task.lane.as_str()), task.priority)
 }
 
-fn attempt(row: &Row) -> String {
-    match (row.attempt, &row.worker) {
+fn attempt(record: &TaskRecord) -> String {
+    match (record.attempt, &record.worker) {
         (0, _) => String::new(),
         (n, Some(worker)) => format!("{n}, by {}", words::safe(worker.as_str())),
         (n, None) => n.to_string(),
     }
 }
 
-fn age(place: &Place, row: &Row) -> String {
-    words::span(place.now.since(row.task.submitted_at))
+fn age(place: &Place, record: &TaskRecord) -> String {
+    words::span(place.now.since(record.task.submitted_at))
 }
 
 /// Shows how it ended.
-fn end(payload: &Payload) -> String {
+fn end(payload: &TaskDetails) -> String {
     match &payload.outcome {
         Some(Outcome::Succeeded(parts)) => {
             let parts: Vec<String> = parts.iter().map(part).collect();
@@ -125,7 +128,7 @@ fn failure(error: &Error) -> String {
     out
 }
 
-fn artifacts(payload: &Payload, palette: Palette) -> String {
+fn artifacts(payload: &TaskDetails, palette: Palette) -> String {
     if payload.artifacts.is_empty() {
         return String::new();
     }

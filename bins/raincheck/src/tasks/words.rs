@@ -138,16 +138,16 @@ impl Table {
     /// Writes the table.
     pub(super) fn text(&self, palette: Palette) -> String {
         let mut widths: Vec<usize> = Vec::new();
-        for row in &self.rows {
-            widths.resize(widths.len().max(row.len()), 0);
-            for (width, cell) in widths.iter_mut().zip(row) {
+        for record in &self.rows {
+            widths.resize(widths.len().max(record.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(record) {
                 *width = (*width).max(cell.text.chars().count());
             }
         }
         let mut out = String::new();
-        for row in &self.rows {
+        for record in &self.rows {
             let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
+            for (cell, width) in record.iter().zip(&widths) {
                 let gap = width - cell.text.chars().count();
                 line.push_str(&cell.painted(palette));
                 line.push_str(&" ".repeat(gap + 2));

@@ -112,7 +112,11 @@ pub(super) const BROWSER: &[Key] = &[
         "The longest run a call may ask for; never less than run_ms (default 600000).",
     ),
     key("queue_limit", Form::Whole(1, 10_000), "How many commands of a tab may wait (default 32)."),
-    key("queue_ttl_s", Form::Seconds(SECOND, DAY), "How long a command may wait (default 600)."),
+    key(
+        "queue_timeout_s",
+        Form::Seconds(SECOND, DAY),
+        "How long a command may wait (default 600).",
+    ),
     key("result_ttl_s", Form::Seconds(SECOND, DAY), "How long a result is kept (default 600)."),
     key(
         "cancel_grace_s",

@@ -111,8 +111,8 @@ fn clients(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> BTreeMap<St
     let mut clients = BTreeMap::new();
     for (name, value) in entries(value, "clients", problems) {
         let path = format!("clients.{}", name.get_ref());
-        if let Some(Value::Span(ceiling)) = check(keys::CLIENT, value, &path, problems) {
-            clients.insert(name.get_ref().to_string(), ceiling);
+        if let Some(Value::Span(timeout)) = check(keys::CLIENT, value, &path, problems) {
+            clients.insert(name.get_ref().to_string(), timeout);
         }
     }
     clients

@@ -13,9 +13,12 @@ async fn without_a_browser_a_command_ends_after_three_seconds() {
     // [TIME-4] [LEASE-4]
     let world = World::new();
     let begin = Instant::now();
-    let row = world.submit(script_in(7, "1")).await;
-    assert_eq!((row.state, row.waiting), (State::Waiting, Some(WaitReason::WaitingForBrowser)));
-    let view = world.end(row.id()).await;
+    let record = world.submit(script_in(7, "1")).await;
+    assert_eq!(
+        (record.state, record.waiting),
+        (State::Waiting, Some(WaitReason::WaitingForBrowser))
+    );
+    let view = world.end(record.id()).await;
     let error = failure(&view);
     assert_eq!(
         (error.kind, error.guarantee()),

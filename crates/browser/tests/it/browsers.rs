@@ -21,7 +21,7 @@ async fn a_command_goes_to_the_browser_that_it_names() {
     let (first, second) = tokio::join!(one.accept(), two.accept());
     assert!(is_about(&first, named) && is_about(&second, other));
     assert_eq!(one.say(&first, "complete", "").await, "accepted");
-    assert_eq!(world.end(named).await.row.state, State::Succeeded);
+    assert_eq!(world.end(named).await.record.state, State::Succeeded);
     assert_eq!(world.state(other).await, State::Running);
 }
 

@@ -32,7 +32,7 @@ async fn what_was_delivered_and_not_accepted_is_cancelled_and_may_not_begin() {
     let entry = browser.command().await;
     let begin = Instant::now();
     assert_eq!(world.cancel(id).await, State::CancelRequested);
-    assert_eq!(world.end(id).await.row.state, State::Cancelled);
+    assert_eq!(world.end(id).await.record.state, State::Cancelled);
     assert!(seconds_since(begin) < 0.01);
     assert_eq!(browser.say(&entry, "accepted", "").await, "already_terminal");
     assert_eq!(browser.say(&entry, "complete", r#""result":1"#).await, "already_terminal");
@@ -55,7 +55,7 @@ async fn the_browser_is_told_to_stop_and_says_that_it_did() {
     assert_eq!((&told["type"], state), (&"cancel".into(), State::CancelRequested));
     assert!(is_about(&told, id));
     assert_eq!(browser.say(&entry, "cancelled", "").await, "accepted");
-    assert_eq!(world.end(id).await.row.state, State::Cancelled);
+    assert_eq!(world.end(id).await.record.state, State::Cancelled);
     assert!(is_about(&browser.command().await, next), "the tab is free");
 }
 
@@ -70,8 +70,8 @@ async fn a_result_that_was_there_before_the_cancel_was_seen_counts() {
     assert_eq!(world.cancel(id).await, State::CancelRequested);
     assert_eq!(browser.say(&entry, "complete", r#""result":1"#).await, "accepted");
     let view = world.end(id).await;
-    assert_eq!((view.row.state, result(&view).as_str()), (State::Succeeded, r#"{"result":1}"#));
-    assert!(view.row.cancel.is_some());
+    assert_eq!((view.record.state, result(&view).as_str()), (State::Succeeded, r#"{"result":1}"#));
+    assert!(view.record.cancel.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +85,7 @@ async fn a_run_that_does_not_stop_is_given_up_after_the_grace() {
     let next = world.script(7, "2").await;
     let begin = Instant::now();
     world.cancel(id).await;
-    assert_eq!(world.end(id).await.row.state, State::Cancelled);
+    assert_eq!(world.end(id).await.record.state, State::Cancelled);
     let took = seconds_since(begin);
     assert!((5.0..5.1).contains(&took), "{took}");
     assert_eq!(browser.say(&entry, "complete", r#""result":1"#).await, "already_terminal");
@@ -122,5 +122,5 @@ async fn a_request_to_stop_that_was_lost_goes_out_again_on_the_poll_that_is_held
     let took = seconds_since(begin);
     assert!((0.75..0.76).contains(&took), "{took}");
     assert_eq!(browser.say(&entry, "cancelled", "").await, "accepted");
-    assert_eq!(world.end(id).await.row.state, State::Cancelled);
+    assert_eq!(world.end(id).await.record.state, State::Cancelled);
 }

@@ -19,8 +19,11 @@ async fn commands_wait_for_a_browser_and_go_on_in_order() {
         ids.push(world.script(7, &n.to_string()).await);
     }
     for id in &ids {
-        let row = world.view(*id).await.row;
-        assert_eq!((row.state, row.waiting), (State::Waiting, Some(WaitReason::WaitingForBrowser)));
+        let record = world.view(*id).await.record;
+        assert_eq!(
+            (record.state, record.waiting),
+            (State::Waiting, Some(WaitReason::WaitingForBrowser))
+        );
     }
     let browser = world.extension("a", "1");
     for id in ids {

@@ -22,7 +22,7 @@ async fn an_answer_that_the_last_server_did_not_hear_counts_once() {
     assert_eq!(browser.say(&entry, "complete", r#""result":1"#).await, "accepted");
     assert_eq!(browser.say(&entry, "complete", r#""result":2"#).await, "already_terminal");
     let view = world.end(id).await;
-    assert_eq!((result(&view).as_str(), view.row.attempt), (r#"{"result":1}"#, 1));
+    assert_eq!((result(&view).as_str(), view.record.attempt), (r#"{"result":1}"#, 1));
     let world = world.restarted().await;
     let browser = world.extension("a", "1");
     assert_eq!(browser.say(&entry, "complete", r#""result":1"#).await, "already_terminal");
@@ -81,7 +81,7 @@ async fn the_order_of_a_tab_survives() {
     let browser = world.extension("a", "1");
     assert!(browser.poll(SECOND).await.is_empty(), "the tab is taken");
     browser.say(&entry, "complete", r#""result":1"#).await;
-    assert_eq!(world.end(first).await.row.state, State::Succeeded);
+    assert_eq!(world.end(first).await.record.state, State::Succeeded);
     for id in rest {
         let entry = browser.accept().await;
         assert!(is_about(&entry, id));
@@ -121,5 +121,5 @@ async fn a_cancel_of_a_run_that_survived_reaches_its_browser() {
     let told = browser.command().await;
     assert!(told["type"] == "cancel" && is_about(&told, id), "{told}");
     assert_eq!(browser.say(&entry, "cancelled", "").await, "accepted");
-    assert_eq!(world.end(id).await.row.state, State::Cancelled);
+    assert_eq!(world.end(id).await.record.state, State::Cancelled);
 }

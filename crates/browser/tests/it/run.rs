@@ -30,7 +30,7 @@ async fn a_result_is_kept_as_it_was_written() {
         let entry = browser.accept().await;
         assert_eq!(browser.say(&entry, "complete", more).await, "accepted");
         let view = world.end(id).await;
-        assert_eq!((view.row.state, result(&view).as_str()), (State::Succeeded, kept));
+        assert_eq!((view.record.state, result(&view).as_str()), (State::Succeeded, kept));
         assert_eq!(result(&world.view(id).await), kept);
     }
 }
@@ -46,7 +46,7 @@ async fn the_server_ends_a_run_that_says_nothing_and_keeps_what_comes_later() {
     let begin = Instant::now();
     let view = world.end(id).await;
     let error = failure(&view);
-    assert_eq!((view.row.state, error.kind), (State::TimedOut, Kind::RunTimeout));
+    assert_eq!((view.record.state, error.kind), (State::TimedOut, Kind::RunTimeout));
     assert_eq!(error.guarantee(), Some(Guarantee::Unknown));
     let took = seconds_since(begin);
     assert!((10.0..10.5).contains(&took), "{took}");
@@ -71,7 +71,7 @@ async fn a_command_has_the_limit_that_its_caller_names_and_the_extension_keeps_i
     let words = r#""error":{"code":"execution_timeout","message":"stopped after 2 s"}"#;
     assert_eq!(browser.say(&entry, "timeout", words).await, "accepted");
     let view = world.end(id).await;
-    assert_eq!(view.row.state, State::TimedOut);
+    assert_eq!(view.record.state, State::TimedOut);
     assert_eq!(&*failure(&view).message, "stopped after 2 s");
 }
 
@@ -133,7 +133,7 @@ async fn what_a_refused_address_showed_is_not_kept_in_time_or_late() {
 
     let id = world.submit(request(&navigate)).await.id();
     let entry = browser.accept().await;
-    assert_eq!(world.end(id).await.row.state, State::TimedOut);
+    assert_eq!(world.end(id).await.record.state, State::TimedOut);
     // Nobody waits for it any more.
     sleep(6 * SECOND).await;
     assert_eq!(browser.say(&entry, "complete", shown).await, "already_terminal");

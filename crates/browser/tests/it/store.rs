@@ -13,11 +13,11 @@ use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Beat, ChangeSink, Claim, Claimed, Committed, Cursor, Directive, Durability, Error, Filter,
-    Found, LaneView, MemoryLimits, MemoryStore, Page, Post, Posted, Receipt, Submit, Submitted,
-    TaskStore, Traits, Verdict,
+    Capabilities, ChangeSink, Claim, Claimed, Committed, Cursor, Durability, Error, Filter, Found,
+    Heartbeat, HeartbeatReply, LaneView, MemoryLimits, MemoryStore, Page, Receipt, Submit,
+    Submitted, TaskStore, Update, UpdateResult, Write,
 };
-use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::sim::{Dice, Fault};
@@ -112,25 +112,25 @@ impl Store {
         Receipt::Pending(Box::new(Commit(self.is_committing.subscribe(), lag)))
     }
 
-    fn later<T>(&self, posted: Posted<T>) -> Posted<T> {
-        Posted { value: posted.value, receipt: self.commit_of() }
+    fn later<T>(&self, posted: Write<T>) -> Write<T> {
+        Write { value: posted.value, receipt: self.commit_of() }
     }
 }
 
 #[async_trait]
 impl TaskStore for Store {
-    fn traits(&self) -> Traits {
-        Traits { durability: Durability::Process, ..self.inner.traits() }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durability: Durability::Process, ..self.inner.capabilities() }
     }
 
     async fn open(
         &self,
         now: Timestamp,
         lanes: Vec<(LaneId, lane::Config)>,
-        adopt: Duration,
+        reattach: Duration,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error> {
-        self.inner.open(now, lanes, adopt, sink).await
+        self.inner.open(now, lanes, reattach, sink).await
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
@@ -145,27 +145,31 @@ impl TaskStore for Store {
         now: Timestamp,
         batch: Vec<Submit>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         self.check()?;
         Ok(self.later(self.inner.submit(now, batch, then).await?))
     }
 
-    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error> {
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
         self.check()?;
         Ok(self.later(self.inner.claim(now, claim).await?))
     }
 
-    async fn post(
+    async fn update(
         &self,
         now: Timestamp,
-        batch: Vec<Post>,
+        batch: Vec<Update>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
         self.check()?;
-        Ok(self.later(self.inner.post(now, batch, then).await?))
+        Ok(self.later(self.inner.update(now, batch, then).await?))
     }
 
-    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
+    async fn heartbeat(
+        &self,
+        now: Timestamp,
+        beats: Vec<Heartbeat>,
+    ) -> Result<Vec<HeartbeatReply>, Error> {
         self.check()?;
         self.inner.heartbeat(now, beats).await
     }
@@ -174,7 +178,7 @@ impl TaskStore for Store {
         &self,
         now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<Write<()>, Error> {
         self.check()?;
         Ok(self.later(self.inner.release(now, slots).await?))
     }
@@ -184,15 +188,15 @@ impl TaskStore for Store {
         now: Timestamp,
         lane: LaneId,
         hold: Option<WaitReason>,
-    ) -> Result<Posted<u32>, Error> {
+    ) -> Result<Write<u32>, Error> {
         self.check()?;
         self.inner.hold(now, lane, hold).await
     }
 
-    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         self.check()?;
         if self.is_planted(Fault::DeadlinesSleep) {
-            return Ok(Posted { value: None, receipt: Receipt::Ready });
+            return Ok(Write { value: None, receipt: Receipt::Ready });
         }
         self.inner.fire(now, limit).await
     }
@@ -218,7 +222,7 @@ impl TaskStore for Store {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error> {
+    ) -> Result<Page<TaskRecord>, Error> {
         self.inner.list(scope, filter, before, limit).await
     }
 

@@ -83,7 +83,7 @@ async fn a_late_answer_is_kept_by_the_extension_until_the_store_takes_it() {
     browser.poll(SECOND).await;
     let id = world.script(7, "1").await;
     let entry = browser.accept().await;
-    assert_eq!(world.end(id).await.row.state, State::TimedOut);
+    assert_eq!(world.end(id).await.record.state, State::TimedOut);
     world.store.break_down();
     let verdict = browser.say(&entry, "complete", r#""result":1"#).await;
     assert_eq!(verdict, "storage_unavailable");

@@ -11,7 +11,7 @@ use raincheck_core::error::Error;
 use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::task::{Outcome, Row};
+use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_loopback::{Accept, Secret, over};
 use raincheck_runtime::{Handle, Options, Request, Submission, View, start};
 use serde_json::{Value, json};
@@ -94,9 +94,9 @@ impl World {
         Extension { network: self.network.clone(), name, boot }
     }
 
-    pub(crate) async fn submit(&self, request: Request) -> Row {
+    pub(crate) async fn submit(&self, request: Request) -> TaskRecord {
         match self.handle.submit(request).await.expect("accepted") {
-            Submission::Task(accepted) => accepted.row,
+            Submission::Task(accepted) => accepted.record,
             Submission::Answer(_) => panic!("a command is a task"),
         }
     }
@@ -111,7 +111,7 @@ impl World {
     }
 
     pub(crate) async fn state(&self, id: TaskId) -> State {
-        self.view(id).await.row.state
+        self.view(id).await.record.state
     }
 
     pub(crate) async fn end(&self, id: TaskId) -> View {
@@ -120,7 +120,7 @@ impl World {
 
     /// Cancels a task and returns its state right after that.
     pub(crate) async fn cancel(&self, id: TaskId) -> State {
-        self.handle.cancel(&Scope::local(), id, None).await.expect("a task").row.state
+        self.handle.cancel(&Scope::local(), id, None).await.expect("a task").record.state
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ids::{Fence, LaneId, TaskId, WorkerId};
 use crate::lane::Config;
 use crate::lifecycle::State;
 use crate::slot::Slot;
-use crate::task::{Row, WaitReason};
+use crate::task::{TaskRecord, WaitReason};
 use crate::time::Timestamp;
 use crate::worker;
 
@@ -59,16 +59,16 @@ impl Lane {
         self.config = config;
     }
 
-    pub(super) fn enter(&mut self, row: &Row, place: Place) {
-        match row.state {
+    pub(super) fn enter(&mut self, record: &TaskRecord, place: Place) {
+        match record.state {
             State::Queued => {
-                let rank = Reverse(row.task.priority);
-                if self.queue.insert((rank, row.seq, place)) {
+                let rank = Reverse(record.task.priority);
+                if self.queue.insert((rank, record.seq, place)) {
                     *self.counts.entry(rank).or_default() += 1;
                 }
             }
             State::Waiting => {
-                self.waiting.insert((row.seq, place));
+                self.waiting.insert((record.seq, place));
             }
             State::Scheduled
             | State::Running
@@ -84,12 +84,12 @@ impl Lane {
     }
 
     /// Takes rows into an empty lane, and makes its order in one go.
-    pub(super) fn enter_all<'r>(&mut self, rows: impl Iterator<Item = (&'r Row, Place)>) {
+    pub(super) fn enter_all<'r>(&mut self, rows: impl Iterator<Item = (&'r TaskRecord, Place)>) {
         let (mut queue, mut waiting) = (Vec::new(), Vec::new());
-        for (row, place) in rows {
-            match row.state {
-                State::Queued => queue.push((Reverse(row.task.priority), row.seq, place)),
-                State::Waiting => waiting.push((row.seq, place)),
+        for (record, place) in rows {
+            match record.state {
+                State::Queued => queue.push((Reverse(record.task.priority), record.seq, place)),
+                State::Waiting => waiting.push((record.seq, place)),
                 State::Scheduled
                 | State::Running
                 | State::InputRequired
@@ -109,9 +109,9 @@ impl Lane {
         self.waiting = waiting.into_iter().collect();
     }
 
-    pub(super) fn leave(&mut self, row: &Row, place: Place) {
-        let rank = Reverse(row.task.priority);
-        if self.queue.remove(&(rank, row.seq, place))
+    pub(super) fn leave(&mut self, record: &TaskRecord, place: Place) {
+        let rank = Reverse(record.task.priority);
+        if self.queue.remove(&(rank, record.seq, place))
             && let Some(count) = self.counts.get_mut(&rank)
         {
             *count -= 1;
@@ -119,7 +119,7 @@ impl Lane {
                 self.counts.remove(&rank);
             }
         }
-        self.waiting.remove(&(row.seq, place));
+        self.waiting.remove(&(record.seq, place));
     }
 
     pub(super) fn n_queued(&self) -> u32 {
@@ -151,21 +151,21 @@ impl Lane {
     }
 
     /// How many queued tasks run before one that has just arrived: all of its priority and above.
-    pub(super) fn arrival_position(&self, row: &Row) -> u32 {
-        let rank = Reverse(row.task.priority);
+    pub(super) fn arrival_position(&self, record: &TaskRecord) -> u32 {
+        let rank = Reverse(record.task.priority);
         let before: u32 = self.counts.range(..=rank).map(|(_, count)| *count).sum();
-        before.saturating_sub(u32::from(row.state == State::Queued))
+        before.saturating_sub(u32::from(record.state == State::Queued))
     }
 
     /// How many queued tasks run before this one.
-    pub(super) fn position(&self, row: &Row) -> u32 {
-        let rank = Reverse(row.task.priority);
+    pub(super) fn position(&self, record: &TaskRecord) -> u32 {
+        let rank = Reverse(record.task.priority);
         let above: u32 = self.counts.range(..rank).map(|(_, count)| *count).sum();
         let bucket = self.counts.get(&rank).copied().unwrap_or(0);
         let in_bucket = if bucket as usize > EXACT_RANK {
-            self.bucket_place(rank, row.seq, bucket)
+            self.bucket_place(rank, record.seq, bucket)
         } else {
-            self.queue.range((rank, 0, 0)..(rank, row.seq, 0)).count()
+            self.queue.range((rank, 0, 0)..(rank, record.seq, 0)).count()
         };
         above.saturating_add(u32::try_from(in_bucket).unwrap_or(u32::MAX))
     }

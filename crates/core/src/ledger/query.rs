@@ -4,20 +4,20 @@ use crate::ids::TaskId;
 use crate::lifecycle::State;
 use crate::scope::Scope;
 use crate::store::{Cursor, Filter, LaneView, Page};
-use crate::task::Row;
+use crate::task::TaskRecord;
 
 use super::Ledger;
 
 impl Ledger {
     /// Finds a task of a scope, tombstones included.
     #[must_use]
-    pub fn find(&self, scope: &Scope, id: TaskId) -> Option<&Row> {
-        self.rows.find(id).filter(|row| row.task.scope == *scope)
+    pub fn find(&self, scope: &Scope, id: TaskId) -> Option<&TaskRecord> {
+        self.rows.find(id).filter(|record| record.task.scope == *scope)
     }
 
     /// Finds a task whoever owns it.
     #[must_use]
-    pub fn get(&self, id: TaskId) -> Option<&Row> {
+    pub fn get(&self, id: TaskId) -> Option<&TaskRecord> {
         self.rows.find(id)
     }
 
@@ -36,10 +36,10 @@ impl Ledger {
     /// Returns how many tasks run before a queued or waiting one of the same lane.
     #[must_use]
     pub fn position(&self, id: TaskId) -> Option<u32> {
-        let row = self.rows.find(id)?;
-        match row.state {
+        let record = self.rows.find(id)?;
+        match record.state {
             State::Queued | State::Waiting => {
-                self.lanes.get(&row.task.lane).map(|lane| lane.position(row))
+                self.lanes.get(&record.task.lane).map(|lane| lane.position(record))
             }
             State::Scheduled
             | State::Running
@@ -62,11 +62,11 @@ impl Ledger {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Page<Row> {
+    ) -> Page<TaskRecord> {
         let mut rows = self
             .rows
             .owned(scope, before.map_or(u64::MAX, |cursor| cursor.0))
-            .filter(|row| filter.admits(row));
+            .filter(|record| filter.admits(record));
         let items: Vec<_> = rows.by_ref().take(limit as usize).cloned().collect();
         Page { has_more: rows.next().is_some(), items }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ids::TaskId;
 use crate::scope::Scope;
-use crate::task::Row;
+use crate::task::TaskRecord;
 use crate::time::Timestamp;
 
 /// A place in the slab.
@@ -12,7 +12,7 @@ pub(super) type Place = u32;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rows {
-    slab: Vec<Option<Row>>,
+    slab: Vec<Option<TaskRecord>>,
     /// The instants at which the timers look at the rows; [`Timestamp::MAX`] is none.
     armed: Vec<Timestamp>,
     free: Vec<Place>,
@@ -22,19 +22,19 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Takes rows into an empty slab, and makes each order in one go.
-    pub(super) fn of(rows: Vec<Row>) -> Self {
+    pub(super) fn of(rows: Vec<TaskRecord>) -> Self {
         let mut by_owner: BTreeMap<Scope, Vec<(u64, Place)>> = BTreeMap::new();
-        for (row, place) in rows.iter().zip(0..) {
-            match by_owner.get_mut(&row.task.scope) {
-                Some(owned) => owned.push((row.seq, place)),
+        for (record, place) in rows.iter().zip(0..) {
+            match by_owner.get_mut(&record.task.scope) {
+                Some(owned) => owned.push((record.seq, place)),
                 None => {
-                    by_owner.insert(row.task.scope.clone(), vec![(row.seq, place)]);
+                    by_owner.insert(record.task.scope.clone(), vec![(record.seq, place)]);
                 }
             }
         }
         let by_owner = by_owner.into_iter();
         Self {
-            by_id: rows.iter().zip(0..).map(|(row, place)| (row.id(), place)).collect(),
+            by_id: rows.iter().zip(0..).map(|(record, place)| (record.id(), place)).collect(),
             by_owner: by_owner.map(|(scope, owned)| (scope, owned.into_iter().collect())).collect(),
             armed: vec![Timestamp::MAX; rows.len()],
             slab: rows.into_iter().map(Some).collect(),
@@ -42,24 +42,24 @@ impl Rows {
         }
     }
 
-    pub(super) fn insert(&mut self, row: Row) -> Place {
+    pub(super) fn insert(&mut self, record: TaskRecord) -> Place {
         let place = self.free.pop().unwrap_or_else(|| {
             self.slab.push(None);
             self.armed.push(Timestamp::MAX);
             Place::try_from(self.slab.len() - 1).unwrap_or(Place::MAX)
         });
-        self.by_id.insert(row.id(), place);
-        self.by_owner.entry(row.task.scope.clone()).or_default().insert(row.seq, place);
+        self.by_id.insert(record.id(), place);
+        self.by_owner.entry(record.task.scope.clone()).or_default().insert(record.seq, place);
         if let Some(cell) = self.slab.get_mut(place as usize) {
-            *cell = Some(row);
+            *cell = Some(record);
         }
         self.set_armed(place, None);
         place
     }
 
     /// Puts a row in the place of another state of it, and returns that.
-    pub(super) fn replace(&mut self, place: Place, row: Row) -> Option<Row> {
-        Some(std::mem::replace(self.at_mut(place)?, row))
+    pub(super) fn replace(&mut self, place: Place, record: TaskRecord) -> Option<TaskRecord> {
+        Some(std::mem::replace(self.at_mut(place)?, record))
     }
 
     /// The instant at which the timers look at a row.
@@ -73,38 +73,38 @@ impl Rows {
         }
     }
 
-    pub(super) fn remove(&mut self, id: TaskId) -> Option<Row> {
+    pub(super) fn remove(&mut self, id: TaskId) -> Option<TaskRecord> {
         let place = self.by_id.remove(&id)?;
-        let row = self.slab.get_mut(place as usize)?.take()?;
+        let record = self.slab.get_mut(place as usize)?.take()?;
         self.set_armed(place, None);
         self.free.push(place);
-        if let Some(owned) = self.by_owner.get_mut(&row.task.scope) {
-            owned.remove(&row.seq);
+        if let Some(owned) = self.by_owner.get_mut(&record.task.scope) {
+            owned.remove(&record.seq);
             if owned.is_empty() {
-                self.by_owner.remove(&row.task.scope);
+                self.by_owner.remove(&record.task.scope);
             }
         }
-        Some(row)
+        Some(record)
     }
 
     pub(super) fn place(&self, id: TaskId) -> Option<Place> {
         self.by_id.get(&id).copied()
     }
 
-    pub(super) fn at(&self, place: Place) -> Option<&Row> {
+    pub(super) fn at(&self, place: Place) -> Option<&TaskRecord> {
         self.slab.get(place as usize)?.as_ref()
     }
 
-    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut Row> {
+    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut TaskRecord> {
         self.slab.get_mut(place as usize)?.as_mut()
     }
 
-    pub(super) fn find(&self, id: TaskId) -> Option<&Row> {
+    pub(super) fn find(&self, id: TaskId) -> Option<&TaskRecord> {
         self.at(self.place(id)?)
     }
 
     /// The rows of one owner below a `seq`, newest first.
-    pub(super) fn owned(&self, scope: &Scope, before: u64) -> impl Iterator<Item = &Row> {
+    pub(super) fn owned(&self, scope: &Scope, before: u64) -> impl Iterator<Item = &TaskRecord> {
         self.by_owner
             .get(scope)
             .into_iter()
@@ -113,12 +113,12 @@ impl Rows {
     }
 
     /// The rows as they lie in memory, which is the fastest way to see them all.
-    pub(super) fn unordered(&self) -> impl Iterator<Item = (Place, &Row)> {
-        (0..).zip(&self.slab).filter_map(|(place, row)| Some((place, row.as_ref()?)))
+    pub(super) fn unordered(&self) -> impl Iterator<Item = (Place, &TaskRecord)> {
+        (0..).zip(&self.slab).filter_map(|(place, record)| Some((place, record.as_ref()?)))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Place, &Row)> {
-        self.by_id.values().filter_map(|place| self.at(*place).map(|row| (*place, row)))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Place, &TaskRecord)> {
+        self.by_id.values().filter_map(|place| self.at(*place).map(|record| (*place, record)))
     }
 
     pub(super) fn len(&self) -> usize {

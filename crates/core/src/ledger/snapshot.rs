@@ -7,7 +7,7 @@ use crate::ids::LaneId;
 use crate::lane;
 use crate::lifecycle::State;
 use crate::slot::Slot;
-use crate::task::{Row, WaitReason};
+use crate::task::{TaskRecord, WaitReason};
 
 use super::Ledger;
 use super::lanes::Lane;
@@ -26,7 +26,7 @@ pub struct Snapshot {
     /// The lanes by name, and why each is held.
     pub lanes: Vec<(LaneId, lane::Config, Option<WaitReason>)>,
     /// The tasks in the order of acceptance.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TaskRecord>,
     /// The places that are taken, by lane and task.
     pub slots: Vec<Slot>,
 }
@@ -35,8 +35,8 @@ impl Ledger {
     /// Takes the canonical value.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let mut rows: Vec<_> = self.rows.iter().map(|(_, row)| row.clone()).collect();
-        rows.sort_by_key(|row| row.seq);
+        let mut rows: Vec<_> = self.rows.iter().map(|(_, record)| record.clone()).collect();
+        rows.sort_by_key(|record| record.seq);
         Snapshot {
             next_fence: self.next_fence,
             next_seq: self.next_seq,
@@ -70,20 +70,20 @@ impl Ledger {
 
     /// Takes the rows of a snapshot; a million of them in little more than the time they need to be
     /// looked at.
-    fn take_rows(&mut self, rows: Vec<Row>) {
+    fn take_rows(&mut self, rows: Vec<TaskRecord>) {
         self.rows = Rows::of(rows);
         let mut by_lane: BTreeMap<LaneId, Vec<Place>> = BTreeMap::new();
-        for (place, row) in self.rows.unordered() {
-            match by_lane.get_mut(&row.task.lane) {
+        for (place, record) in self.rows.unordered() {
+            match by_lane.get_mut(&record.task.lane) {
                 Some(places) => places.push(place),
                 None => {
-                    by_lane.insert(row.task.lane.clone(), vec![place]);
+                    by_lane.insert(record.task.lane.clone(), vec![place]);
                 }
             }
-            if row.state == State::Expired {
-                self.timers.bury(row);
-            } else if let Some(key) = key_of(row) {
-                self.keys.insert(key, row.id());
+            if record.state == State::Expired {
+                self.timers.bury(record);
+            } else if let Some(key) = key_of(record) {
+                self.keys.insert(key, record.id());
             }
         }
         for (lane, places) in by_lane {

@@ -8,10 +8,10 @@ use crate::ids::{Fence, ToolName};
 use crate::lifecycle::State;
 use crate::scope::Scope;
 use crate::store::Submitted;
-use crate::task::{Row, Task, WaitReason};
+use crate::task::{Task, TaskRecord, WaitReason};
 use crate::time::Timestamp;
 
-use super::{Ledger, Record};
+use super::{Effect, Ledger};
 
 impl Ledger {
     pub(super) fn submit(
@@ -27,65 +27,66 @@ impl Ledger {
         if !has_room {
             return Submitted::Full { depth, retry_after: lane.retry_after() };
         }
-        let row = first_row(now, self.next_seq, task, waiting.or(lane.held));
+        let record = first_row(now, self.next_seq, task, waiting.or(lane.held));
         self.next_seq += 1;
-        self.insert(row)
+        self.insert(record)
     }
 
     /// Finds the task that an idempotency key already stands for [IDEM-1].
     fn known(&self, task: &Task) -> Option<Submitted> {
         let key = task.key.clone()?;
         let id = self.keys.get(&(task.scope.clone(), task.tool.clone(), key))?;
-        let row = self.rows.find(*id)?;
-        Some(if row.task.inputs_hash == task.inputs_hash {
-            Submitted::Existing(row.clone())
+        let record = self.rows.find(*id)?;
+        Some(if record.task.inputs_hash == task.inputs_hash {
+            Submitted::Existing(record.clone())
         } else {
             Submitted::Conflict(*id)
         })
     }
 
-    fn insert(&mut self, row: Row) -> Submitted {
-        self.remember_key(&row);
-        let place = self.rows.insert(row.clone());
+    fn insert(&mut self, record: TaskRecord) -> Submitted {
+        self.remember_key(&record);
+        let place = self.rows.insert(record.clone());
         let (mut position, mut delay) = (0, None);
-        if let Some(lane) = self.lanes.get_mut(&row.task.lane) {
-            lane.enter(&row, place);
-            position = lane.arrival_position(&row);
+        if let Some(lane) = self.lanes.get_mut(&record.task.lane) {
+            lane.enter(&record, place);
+            position = lane.arrival_position(&record);
             delay = lane.delay(position);
         }
         self.arm(place);
-        self.records.push(Record::Inserted { event: decide::received(&row), row: row.clone() });
-        Submitted::Inserted { row, position, delay }
+        self.effects
+            .push(Effect::Inserted { event: decide::received(&record), record: record.clone() });
+        Submitted::Inserted { record, position, delay }
     }
 
-    pub(super) fn remember_key(&mut self, row: &Row) {
-        if let Some(key) = key_of(row) {
-            self.keys.insert(key, row.id());
+    pub(super) fn remember_key(&mut self, record: &TaskRecord) {
+        if let Some(key) = key_of(record) {
+            self.keys.insert(key, record.id());
         }
     }
 
-    pub(super) fn forget_key(&mut self, row: &Row) {
-        if let Some(key) = key_of(row) {
+    pub(super) fn forget_key(&mut self, record: &TaskRecord) {
+        if let Some(key) = key_of(record) {
             self.keys.remove(&key);
         }
     }
 }
 
 /// What a task with an idempotency key is found by.
-pub(super) fn key_of(row: &Row) -> Option<(Scope, ToolName, Arc<str>)> {
-    let key = row.task.key.clone()?;
-    Some((row.task.scope.clone(), row.task.tool.clone(), key))
+pub(super) fn key_of(record: &TaskRecord) -> Option<(Scope, ToolName, Arc<str>)> {
+    let key = record.task.key.clone()?;
+    Some((record.task.scope.clone(), record.task.tool.clone(), key))
 }
 
-fn first_row(now: Timestamp, seq: u64, mut task: Task, waiting: Option<WaitReason>) -> Row {
+fn first_row(now: Timestamp, seq: u64, mut task: Task, waiting: Option<WaitReason>) -> TaskRecord {
     task.submitted_at = now;
     let mut deadlines = Armed::default();
     let ready_left = task.limits.ready;
     if waiting.is_some() {
         deadlines.set(Kind::Ready, Some(now + ready_left));
     }
-    deadlines.set(Kind::Ttl, Some(now + task.limits.ttl));
-    Row {
+    deadlines.set(Kind::QueueTimeout, Some(now + task.limits.queue_timeout));
+    TaskRecord {
         task: Arc::new(task),
         seq,
         state: if waiting.is_some() { State::Waiting } else { State::Queued },

@@ -2,7 +2,7 @@ use super::*;
 use crate::decide::Change;
 use crate::ids::TaskId;
 use crate::retry::Policy;
-use crate::store::{Claim, Filter, Post, Submitted};
+use crate::store::{Claim, Filter, Submitted, Update};
 use crate::task::{Limits, Resources};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -88,8 +88,8 @@ fn a_list_shows_one_scope_newest_first_and_pages_without_gap_or_repeat() {
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
         let page = ledger.list(&scope, &filter, cursor, 3);
-        seen.extend(page.items.iter().map(|row| row.seq));
-        cursor = page.items.last().map(|row| crate::store::Cursor(row.seq));
+        seen.extend(page.items.iter().map(|record| record.seq));
+        cursor = page.items.last().map(|record| crate::store::Cursor(record.seq));
         if !page.has_more {
             break;
         }
@@ -129,11 +129,11 @@ fn a_thousand_ended_tasks_leave_no_timer_behind() {
         submit(&mut ledger, task(n, "a", 0));
     }
     let ids: Vec<_> = (0..1_000).map(|n| TaskId::from_parts(n, [0; 10])).collect();
-    let posts = ids.iter().map(|id| Post {
+    let posts = ids.iter().map(|id| Update {
         fence: None,
-        ..Post::attempt(*id, Fence::NONE, Change::RequestCancel { reason: None })
+        ..Update::attempt(*id, Fence::NONE, Change::RequestCancel { reason: None })
     });
-    ledger.apply(NOW, Command::Post(posts.collect()));
+    ledger.apply(NOW, Command::Update(posts.collect()));
     ledger.apply(NOW, Command::Expire(ids.clone()));
     assert_eq!(ledger.next_deadline(), None);
     let late = NOW + TOMBSTONE + Duration::from_secs(1);

@@ -8,7 +8,7 @@ use crate::deadline::Kind;
 use crate::decide::{self, Change};
 use crate::ids::TaskId;
 use crate::lifecycle::State;
-use crate::task::Row;
+use crate::task::TaskRecord;
 use crate::time::Timestamp;
 
 use super::rows::{Place, Rows};
@@ -29,12 +29,12 @@ impl Timers {
         self.heap.peek().filter(|_| self.n_armed > 0).map(|Reverse((at, _, _))| *at)
     }
 
-    pub(super) fn bury(&mut self, row: &Row) {
-        self.tombstones.insert((row.updated_at + TOMBSTONE, row.seq), row.id());
+    pub(super) fn bury(&mut self, record: &TaskRecord) {
+        self.tombstones.insert((record.updated_at + TOMBSTONE, record.seq), record.id());
     }
 
-    pub(super) fn unbury(&mut self, row: &Row) {
-        self.tombstones.remove(&(row.updated_at + TOMBSTONE, row.seq));
+    pub(super) fn unbury(&mut self, record: &TaskRecord) {
+        self.tombstones.remove(&(record.updated_at + TOMBSTONE, record.seq));
     }
 }
 
@@ -50,9 +50,9 @@ fn heard_before(at: Timestamp, now: Timestamp, grace: Duration) -> Timestamp {
 impl Ledger {
     /// Arms what a row says now.
     pub(super) fn arm(&mut self, place: Place) {
-        let Some(row) = self.rows.at(place) else { return };
-        let at = self.due(row);
-        let (seq, armed) = (row.seq, self.rows.armed(place));
+        let Some(record) = self.rows.at(place) else { return };
+        let at = self.due(record);
+        let (seq, armed) = (record.seq, self.rows.armed(place));
         match at {
             Some(at) if armed.is_none_or(|armed| at < armed) => {
                 self.timers.n_armed += usize::from(armed.is_none());
@@ -66,17 +66,18 @@ impl Ledger {
     }
 
     /// The instant at which a row, or the place that it holds, is to be looked at.
-    fn due(&self, row: &Row) -> Option<Timestamp> {
-        let slot = self.lanes.get(&row.task.lane).and_then(|lane| lane.slot(row.id()));
-        match (row.deadlines.earliest(), slot.map(|slot| slot.lease)) {
-            (Some(row), Some(slot)) => Some(row.min(slot)),
-            (row, slot) => row.or(slot),
+    fn due(&self, record: &TaskRecord) -> Option<Timestamp> {
+        let slot = self.lanes.get(&record.task.lane).and_then(|lane| lane.slot(record.id()));
+        match (record.deadlines.earliest(), slot.map(|slot| slot.lease)) {
+            (Some(record), Some(slot)) => Some(record.min(slot)),
+            (record, slot) => record.or(slot),
         }
     }
 
     /// Arms every row of a ledger in which none is.
     pub(super) fn arm_all(&mut self) {
-        let due = |(place, row): (Place, &Row)| Some((self.due(row)?, row.seq, place));
+        let due =
+            |(place, record): (Place, &TaskRecord)| Some((self.due(record)?, record.seq, place));
         let entries: Vec<_> = self.rows.unordered().filter_map(due).map(Reverse).collect();
         for Reverse((at, _, place)) in &entries {
             self.rows.set_armed(*place, Some(*at));
@@ -92,7 +93,7 @@ impl Ledger {
 
     /// Whether an entry of the heap is the one that its row is armed for.
     fn is_live(rows: &Rows, (at, seq, place): (Timestamp, u64, Place)) -> bool {
-        rows.armed(place) == Some(at) && rows.at(place).is_some_and(|row| row.seq == seq)
+        rows.armed(place) == Some(at) && rows.at(place).is_some_and(|record| record.seq == seq)
     }
 
     /// Drops dead entries once they are most of the heap.
@@ -131,7 +132,8 @@ impl Ledger {
 
     fn fire_one(&mut self, now: Timestamp, place: Place) -> bool {
         let mut moved = false;
-        while let Some((at, kind)) = self.rows.at(place).and_then(|row| row.deadlines.next()) {
+        while let Some((at, kind)) = self.rows.at(place).and_then(|record| record.deadlines.next())
+        {
             if at > now {
                 break;
             }
@@ -143,16 +145,16 @@ impl Ledger {
 
     /// Lets one deadline pass. A deadline that the state refuses is disarmed, so that it cannot spin.
     fn pass(&mut self, now: Timestamp, place: Place, kind: Kind) -> bool {
-        let Some(row) = self.rows.at(place) else { return false };
-        match decide::decide(row, now, &Change::Due(kind), None) {
+        let Some(record) = self.rows.at(place) else { return false };
+        match decide::decide(record, now, &Change::Due(kind), None) {
             Ok(decision) => {
                 let moved = decision.event.is_some();
                 self.commit(now, place, decision);
                 moved
             }
             Err(_) => {
-                if let Some(row) = self.rows.at_mut(place) {
-                    row.deadlines.set(kind, None);
+                if let Some(record) = self.rows.at_mut(place) {
+                    record.deadlines.set(kind, None);
                 }
                 false
             }
@@ -161,8 +163,8 @@ impl Ledger {
 
     /// Frees a slot whose holder was not heard in time.
     fn lapse(&mut self, now: Timestamp, place: Place) {
-        let Some(row) = self.rows.at(place) else { return };
-        let (id, lane) = (row.id(), row.task.lane.clone());
+        let Some(record) = self.rows.at(place) else { return };
+        let (id, lane) = (record.id(), record.task.lane.clone());
         let slot = self.lanes.get(&lane).and_then(|lane| lane.slot(id));
         if let Some(fence) = slot.filter(|slot| slot.lease <= now).map(|slot| slot.fence) {
             self.release(id, fence);
@@ -188,10 +190,10 @@ impl Ledger {
 
     /// Whether nothing refers to a task any more: an executor that goes on keeps its place by it.
     fn may_go(&self, id: TaskId) -> bool {
-        let Some(row) = self.rows.find(id) else { return false };
+        let Some(record) = self.rows.find(id) else { return false };
         let holds_place =
-            self.lanes.get(&row.task.lane).is_some_and(|lane| lane.slot(id).is_some());
-        row.state == State::Expired && !holds_place
+            self.lanes.get(&record.task.lane).is_some_and(|lane| lane.slot(id).is_some());
+        record.state == State::Expired && !holds_place
     }
 
     pub(super) fn forget(&mut self, ids: Vec<TaskId>) -> Vec<TaskId> {
@@ -200,28 +202,28 @@ impl Ledger {
             if let Some(place) = self.rows.place(*id) {
                 self.disarm(place);
             }
-            if let Some(row) = self.rows.remove(*id) {
-                self.timers.unbury(&row);
-                self.records.push(super::Record::Forgotten(*id));
+            if let Some(record) = self.rows.remove(*id) {
+                self.timers.unbury(&record);
+                self.effects.push(super::Effect::Forgotten(*id));
             }
         }
         ids
     }
 
     /// Lets attempts that outlived a restart speak first, and peers come back [DUR-3, TIME-6].
-    pub(super) fn adopt(&mut self, now: Timestamp, grace: Duration) -> Vec<Row> {
+    pub(super) fn reattach(&mut self, now: Timestamp, grace: Duration) -> Vec<TaskRecord> {
         let until = now + grace;
         self.renew_places(until);
         self.renew_waits(now, until);
-        let leased = self.rows.unordered().filter(|(_, row)| row.state.is_leased());
-        let mut leased: Vec<_> = leased.map(|(place, row)| (row.id(), place)).collect();
+        let leased = self.rows.unordered().filter(|(_, record)| record.state.is_leased());
+        let mut leased: Vec<_> = leased.map(|(place, record)| (record.id(), place)).collect();
         leased.sort_unstable();
         for (_, place) in &leased {
-            let Some(row) = self.rows.at_mut(*place) else { continue };
-            row.deadlines.set(Kind::Lease, Some(until));
+            let Some(record) = self.rows.at_mut(*place) else { continue };
+            record.deadlines.set(Kind::Lease, Some(until));
             for kind in [Kind::Accept, Kind::Run, Kind::Grace, Kind::Input] {
-                let at = row.deadlines.get(kind);
-                row.deadlines.set(kind, at.map(|at| heard_before(at, now, grace)));
+                let at = record.deadlines.get(kind);
+                record.deadlines.set(kind, at.map(|at| heard_before(at, now, grace)));
             }
             self.arm(*place);
         }
@@ -244,12 +246,17 @@ impl Ledger {
 
     /// A peer cannot come while no server runs: a ready limit that passed meanwhile ends later.
     fn renew_waits(&mut self, now: Timestamp, until: Timestamp) {
-        let is_over = |row: &Row| row.deadlines.get(Kind::Ready).is_some_and(|at| at <= now);
-        let over: Vec<_> =
-            self.rows.unordered().filter(|(_, row)| is_over(row)).map(|(place, _)| place).collect();
+        let is_over =
+            |record: &TaskRecord| record.deadlines.get(Kind::Ready).is_some_and(|at| at <= now);
+        let over: Vec<_> = self
+            .rows
+            .unordered()
+            .filter(|(_, record)| is_over(record))
+            .map(|(place, _)| place)
+            .collect();
         for place in over {
-            if let Some(row) = self.rows.at_mut(place) {
-                row.deadlines.set(Kind::Ready, Some(until));
+            if let Some(record) = self.rows.at_mut(place) {
+                record.deadlines.set(Kind::Ready, Some(until));
             }
             self.arm(place);
         }

@@ -50,7 +50,7 @@ fn every_live_state_can_be_cancelled_and_can_end() {
 #[test]
 fn every_live_state_answers_a_deadline_that_ends_it() {
     // [STATE-5]
-    let ends = [Event::ReadyDue, Event::TtlDue, Event::LeaseDue];
+    let ends = [Event::ReadyDue, Event::QueueTimeoutDue, Event::LeaseDue];
     for state in State::ALL.iter().filter(|state| !state.is_terminal()) {
         let is_ended = ends.iter().any(|on| next(*state, *on).is_ok_and(State::is_terminal));
         assert!(is_ended, "no deadline ends {state}");

@@ -10,15 +10,16 @@ use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Filter, Found,
-    LaneView, NoSink, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits, Verdict,
+    Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter, Found, Heartbeat,
+    HeartbeatReply, LaneView, NoSink, Page, Receipt, Submit, Submitted, TaskStore, Update,
+    UpdateResult, Write,
 };
 use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
 use crate::ledger::{Command, Ledger, Reply};
 use crate::lifecycle::State;
 use crate::scope::Scope;
-use crate::task::{Artifact, Row, WaitReason};
+use crate::task::{Artifact, TaskRecord, WaitReason};
 use crate::time::Timestamp;
 
 use shelf::Shelf;
@@ -99,7 +100,7 @@ impl MemoryStore {
     }
 
     /// Runs one transaction and tells the sink what it changed, after the lock is free.
-    fn transact<T>(&self, work: impl FnOnce(&mut Inner, &mut Vec<Row>) -> T) -> T {
+    fn transact<T>(&self, work: impl FnOnce(&mut Inner, &mut Vec<TaskRecord>) -> T) -> T {
         let mut changed = Vec::with_capacity(4);
         let value = work(&mut self.lock(), &mut changed);
         if !changed.is_empty() {
@@ -110,16 +111,16 @@ impl MemoryStore {
 }
 
 impl Inner {
-    fn apply(&mut self, now: Timestamp, command: Command, changed: &mut Vec<Row>) -> Reply {
+    fn apply(&mut self, now: Timestamp, command: Command, changed: &mut Vec<TaskRecord>) -> Reply {
         let reply = self.ledger.run(now, command);
-        for record in self.ledger.drain_records() {
+        for record in self.ledger.drain_effects() {
             self.shelf.keep(record, changed);
         }
         reply
     }
 
     /// Expires the oldest ended tasks, and forgets the oldest tombstones, that are over the limits.
-    fn trim(&mut self, now: Timestamp, changed: &mut Vec<Row>) {
+    fn trim(&mut self, now: Timestamp, changed: &mut Vec<TaskRecord>) {
         while let Some(id) = self.shelf.next_to_expire(self.limits) {
             self.apply(now, Command::Expire(vec![id]), changed);
         }
@@ -135,7 +136,7 @@ impl Inner {
     }
 
     /// Forgets up to `limit` tasks; those that had to go before come first.
-    fn sweep(&mut self, now: Timestamp, limit: u32, changed: &mut Vec<Row>) -> Vec<TaskId> {
+    fn sweep(&mut self, now: Timestamp, limit: u32, changed: &mut Vec<TaskRecord>) -> Vec<TaskId> {
         let n_before = self.forgotten.len().min(limit as usize);
         let mut gone: Vec<_> = self.forgotten.drain(..n_before).collect();
         let rest = limit.saturating_sub(u32::try_from(n_before).unwrap_or(limit));
@@ -149,7 +150,7 @@ impl Inner {
         &mut self,
         now: Timestamp,
         claim: Option<Claim>,
-        changed: &mut Vec<Row>,
+        changed: &mut Vec<TaskRecord>,
     ) -> Vec<Claimed> {
         let Some(claim) = claim else { return Vec::new() };
         let Reply::Rows(rows) = self.apply(now, Command::Claim(claim), changed) else {
@@ -158,15 +159,17 @@ impl Inner {
         self.with_inputs(rows)
     }
 
-    fn with_inputs(&self, rows: Vec<Row>) -> Vec<Claimed> {
-        rows.into_iter().map(|row| Claimed { inputs: self.shelf.inputs(row.id()), row }).collect()
+    fn with_inputs(&self, rows: Vec<TaskRecord>) -> Vec<Claimed> {
+        rows.into_iter()
+            .map(|record| Claimed { inputs: self.shelf.inputs(record.id()), record })
+            .collect()
     }
 
     fn submit(
         &mut self,
         now: Timestamp,
         batch: Vec<Submit>,
-        changed: &mut Vec<Row>,
+        changed: &mut Vec<TaskRecord>,
     ) -> Vec<Submitted> {
         let mut all_inputs = Vec::with_capacity(batch.len());
         let mut tasks = Vec::with_capacity(batch.len());
@@ -177,51 +180,56 @@ impl Inner {
         let reply = self.apply(now, Command::Submit(tasks), changed);
         let Reply::Submitted(submitted) = reply else { return Vec::new() };
         for (one, inputs) in submitted.iter().zip(all_inputs) {
-            if let Submitted::Inserted { row, .. } = one {
-                self.shelf.give(row.id(), inputs);
+            if let Submitted::Inserted { record, .. } = one {
+                self.shelf.give(record.id(), inputs);
             }
         }
         submitted
     }
 
-    fn post(&mut self, now: Timestamp, batch: Vec<Post>, changed: &mut Vec<Row>) -> Vec<Verdict> {
+    fn update(
+        &mut self,
+        now: Timestamp,
+        batch: Vec<Update>,
+        changed: &mut Vec<TaskRecord>,
+    ) -> Vec<UpdateResult> {
         if batch.len() > 1 {
             // Each is decided on what those before it left.
             let mut verdicts = Vec::with_capacity(batch.len());
-            for post in batch {
-                verdicts.extend(self.post(now, vec![post], changed));
+            for update in batch {
+                verdicts.extend(self.update(now, vec![update], changed));
             }
             return verdicts;
         }
         let mut batch = batch;
-        for post in &mut batch {
-            if let (Some(extra), Some(fence)) = (post.extra.take(), post.fence) {
-                let row = self.ledger.get(post.id);
-                if let Some(row) = row.filter(|row| row.takes_report(fence)) {
-                    self.shelf.keep_extra(row, *extra);
+        for update in &mut batch {
+            if let (Some(report), Some(fence)) = (update.report.take(), update.fence) {
+                let record = self.ledger.get(update.id);
+                if let Some(record) = record.filter(|record| record.takes_report(fence)) {
+                    self.shelf.keep_report(record, *report);
                 }
             }
         }
-        match self.apply(now, Command::Post(batch), changed) {
-            Reply::Verdicts(verdicts) => verdicts,
+        match self.apply(now, Command::Update(batch), changed) {
+            Reply::UpdateResults(verdicts) => verdicts,
             Reply::Done
             | Reply::Submitted(_)
             | Reply::Rows(_)
-            | Reply::Directives(_)
+            | Reply::HeartbeatReplies(_)
             | Reply::Moved(_)
             | Reply::Forgotten(_) => Vec::new(),
         }
     }
 }
 
-const fn ready<T>(value: T) -> Posted<T> {
-    Posted { value, receipt: Receipt::Ready }
+const fn ready<T>(value: T) -> Write<T> {
+    Write { value, receipt: Receipt::Ready }
 }
 
 #[async_trait]
 impl TaskStore for MemoryStore {
-    fn traits(&self) -> Traits {
-        Traits {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
             durability: Durability::None,
             shared: false,
             own_clock: false,
@@ -235,7 +243,7 @@ impl TaskStore for MemoryStore {
         &self,
         now: Timestamp,
         lanes: Vec<(LaneId, lane::Config)>,
-        adopt: Duration,
+        reattach: Duration,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error> {
         let mut inner = self.lock();
@@ -248,7 +256,7 @@ impl TaskStore for MemoryStore {
         for (lane, config) in lanes {
             inner.apply(now, Command::SetLane(lane, config), &mut changed);
         }
-        let reply = inner.apply(now, Command::Adopt(adopt), &mut changed);
+        let reply = inner.apply(now, Command::Reattach(reattach), &mut changed);
         let Reply::Rows(rows) = reply else { return Ok(Vec::new()) };
         Ok(inner.with_inputs(rows))
     }
@@ -265,45 +273,51 @@ impl TaskStore for MemoryStore {
         now: Timestamp,
         batch: Vec<Submit>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         Ok(ready(self.transact(|inner, changed| {
             let submitted = inner.submit(now, batch, changed);
             (submitted, inner.claim(now, then, changed))
         })))
     }
 
-    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error> {
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
         Ok(ready(self.transact(|inner, changed| inner.claim(now, Some(claim), changed))))
     }
 
-    async fn post(
+    async fn update(
         &self,
         now: Timestamp,
-        batch: Vec<Post>,
+        batch: Vec<Update>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
         Ok(ready(self.transact(|inner, changed| {
-            let verdicts = inner.post(now, batch, changed);
+            let verdicts = inner.update(now, batch, changed);
             let claimed = inner.claim(now, then, changed);
             inner.trim(now, changed);
             (verdicts, claimed)
         })))
     }
 
-    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
+    async fn heartbeat(
+        &self,
+        now: Timestamp,
+        beats: Vec<Heartbeat>,
+    ) -> Result<Vec<HeartbeatReply>, Error> {
         Ok(self.transact(|inner, changed| {
             for beat in &beats {
-                let row = inner.ledger.get(beat.id);
-                if row.is_some_and(|row| row.fence == beat.fence && row.state.is_leased()) {
+                let record = inner.ledger.get(beat.id);
+                if record
+                    .is_some_and(|record| record.fence == beat.fence && record.state.is_leased())
+                {
                     inner.shelf.keep_beat(beat);
                 }
             }
             match inner.apply(now, Command::Heartbeat(beats), changed) {
-                Reply::Directives(directives) => directives,
+                Reply::HeartbeatReplies(directives) => directives,
                 Reply::Done
                 | Reply::Submitted(_)
                 | Reply::Rows(_)
-                | Reply::Verdicts(_)
+                | Reply::UpdateResults(_)
                 | Reply::Moved(_)
                 | Reply::Forgotten(_) => Vec::new(),
             }
@@ -314,7 +328,7 @@ impl TaskStore for MemoryStore {
         &self,
         now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<Write<()>, Error> {
         self.transact(|inner, changed| inner.apply(now, Command::Release(slots), changed));
         Ok(ready(()))
     }
@@ -324,13 +338,13 @@ impl TaskStore for MemoryStore {
         now: Timestamp,
         lane: LaneId,
         hold: Option<WaitReason>,
-    ) -> Result<Posted<u32>, Error> {
+    ) -> Result<Write<u32>, Error> {
         let reply =
             self.transact(|inner, changed| inner.apply(now, Command::Hold(lane, hold), changed));
         Ok(ready(if let Reply::Moved(n) = reply { n } else { 0 }))
     }
 
-    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         Ok(ready(self.transact(|inner, changed| {
             inner.apply(now, Command::Fire { limit }, changed);
             inner.trim(now, changed);
@@ -340,10 +354,10 @@ impl TaskStore for MemoryStore {
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
         let inner = self.lock();
-        let Some(row) = inner.ledger.find(scope, id) else { return Ok(Found::Absent) };
+        let Some(record) = inner.ledger.find(scope, id) else { return Ok(Found::Absent) };
         Ok(match inner.shelf.payload(id) {
-            Some(payload) if row.state != State::Expired => Found::Task(row.clone(), payload),
-            _ => Found::Tombstone(row.clone()),
+            Some(payload) if record.state != State::Expired => Found::Task(record.clone(), payload),
+            _ => Found::Tombstone(record.clone()),
         })
     }
 
@@ -361,7 +375,7 @@ impl TaskStore for MemoryStore {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error> {
+    ) -> Result<Page<TaskRecord>, Error> {
         Ok(self.lock().ledger.list(scope, filter, before, limit))
     }
 

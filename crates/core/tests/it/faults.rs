@@ -3,7 +3,7 @@
 use raincheck_core::decide::Change;
 use raincheck_core::ids::{Fence, TaskId};
 use raincheck_core::lane;
-use raincheck_core::ledger::{Applied, Command, Ledger, Record, Reply};
+use raincheck_core::ledger::{Applied, Command, Effect, Ledger, Reply};
 use raincheck_core::time::Timestamp;
 
 use crate::ledger::explore;
@@ -42,41 +42,41 @@ macro_rules! faults {
     };
 }
 
-fn edit_posts(command: Command, edit: fn(&mut raincheck_core::store::Post)) -> Command {
+fn edit_posts(command: Command, edit: fn(&mut raincheck_core::store::Update)) -> Command {
     match command {
-        Command::Post(mut posts) => {
+        Command::Update(mut posts) => {
             posts.iter_mut().for_each(edit);
-            Command::Post(posts)
+            Command::Update(posts)
         }
         other => other,
     }
 }
 
 const fn nothing() -> Applied {
-    Applied { reply: Reply::Done, records: Vec::new() }
+    Applied { reply: Reply::Done, effects: Vec::new() }
 }
 
 faults! {
     /// Does the work but loses the last record on the way to the disk.
     DropsAck: a_lost_record_is_noticed, |ledger, now, command| {
         let mut applied = ledger.apply(now, command);
-        applied.records.pop();
+        applied.effects.pop();
         applied
     };
     /// Takes the word of any attempt for the current one's.
     IgnoresFence: an_ignored_fence_is_noticed, |ledger, now, command| {
-        ledger.apply(now, edit_posts(command, |post| post.fence = None))
+        ledger.apply(now, edit_posts(command, |update| update.fence = None))
     };
-    /// Hands records over in another order than it made them.
+    /// Hands effects over in another order than it made them.
     ReordersRecords: reordered_records_are_noticed, |ledger, now, command| {
         let mut applied = ledger.apply(now, command);
-        applied.records.reverse();
+        applied.effects.reverse();
         applied
     };
     /// Writes every record twice.
     DuplicatesRecords: doubled_records_are_noticed, |ledger, now, command| {
         let mut applied = ledger.apply(now, command);
-        applied.records = applied.records.iter().flat_map(|r| [r.clone(), r.clone()]).collect();
+        applied.effects = applied.effects.iter().flat_map(|r| [r.clone(), r.clone()]).collect();
         applied
     };
     /// Forgets idempotency keys.
@@ -107,24 +107,24 @@ faults! {
     };
     /// Frees a slot at the end of the task instead of the end of its executor.
     FreesSlotWithState: a_slot_freed_too_early_is_noticed, |ledger, now, command| {
-        ledger.apply(now, edit_posts(command, |post| post.releases = true))
+        ledger.apply(now, edit_posts(command, |update| update.releases = true))
     };
     /// Never frees a slot.
     KeepsSlot: a_slot_that_is_never_freed_is_noticed, |ledger, now, command| match command {
         Command::Release(_) => nothing(),
-        other => ledger.apply(now, edit_posts(other, |post| post.releases = false)),
+        other => ledger.apply(now, edit_posts(other, |update| update.releases = false)),
     };
     /// Answers a cancel and does nothing.
     LosesCancel: a_lost_cancel_is_noticed, |ledger, now, command| {
-        ledger.apply(now, edit_posts(command, |post| {
-            if matches!(post.change, Change::RequestCancel { .. }) {
-                post.id = TaskId::from_parts(0, [9; 10]);
+        ledger.apply(now, edit_posts(command, |update| {
+            if matches!(update.change, Change::RequestCancel { .. }) {
+                update.id = TaskId::from_parts(0, [9; 10]);
             }
         }))
     };
     /// Never looks at the clock.
     StopsClock: deadlines_that_never_fire_are_noticed, |ledger, now, command| match command {
-        Command::Fire { .. } => Applied { reply: Reply::Moved(0), records: Vec::new() },
+        Command::Fire { .. } => Applied { reply: Reply::Moved(0), effects: Vec::new() },
         other => ledger.apply(now, other),
     };
     /// Takes no heartbeat.
@@ -183,9 +183,8 @@ impl Machine for ForgetsCancel {
 
     fn apply(&mut self, now: Timestamp, command: Command) -> Applied {
         let mut applied = self.0.apply(now, command);
-        let is_cancel =
-            |record: &Record| matches!(record, Record::Moved { row, .. } if row.cancel.is_some());
-        applied.records.retain(|record| !is_cancel(record));
+        let is_cancel = |effect: &Effect| matches!(effect, Effect::Moved { record, .. } if record.cancel.is_some());
+        applied.effects.retain(|record| !is_cancel(record));
         applied
     }
 }

@@ -11,7 +11,7 @@ use raincheck_core::ids::{Fence, LaneId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Ledger, Reply};
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Beat, Claim, Post, Submitted, Verdict};
+use raincheck_core::store::{Claim, Heartbeat, Submitted, Update, UpdateResult};
 use raincheck_core::task::{Outcome, Resources, Task, WaitReason};
 use raincheck_core::time::Timestamp;
 
@@ -69,10 +69,10 @@ fn outcome(end: End) -> Outcome {
 
 /// The command that a step stands for; `None` when there is no job to act on.
 fn command(before: &Model, step: &Step) -> Option<Command> {
-    let post = |n: usize, change| {
+    let update = |n: usize, change| {
         let job = before.pick(n)?;
         let fence = if job.fence == 0 { u64::MAX } else { job.fence };
-        Some(Command::Post(vec![Post::attempt(job.id, Fence::from_raw(fence), change)]))
+        Some(Command::Update(vec![Update::attempt(job.id, Fence::from_raw(fence), change)]))
     };
     Some(match *step {
         Step::Submit { lane, priority, key, inputs, kind } => {
@@ -81,33 +81,33 @@ fn command(before: &Model, step: &Step) -> Option<Command> {
         Step::Claim { lane: n, n: count } => {
             Command::Claim(Claim { lanes: vec![lane(n)], n: count })
         }
-        Step::Accept(n) => post(n, Change::Accept)?,
-        Step::Start(n) => post(n, Change::Start)?,
-        Step::Undeliver(n) => post(n, Change::Undeliver)?,
-        Step::AskInput(n) => post(n, Change::AskInput)?,
-        Step::GiveInput(n) => post(n, Change::GiveInput)?,
-        Step::CommitCancel(n) => post(n, Change::CommitCancel)?,
+        Step::Accept(n) => update(n, Change::Accept)?,
+        Step::Start(n) => update(n, Change::Start)?,
+        Step::Undeliver(n) => update(n, Change::Undeliver)?,
+        Step::AskInput(n) => update(n, Change::AskInput)?,
+        Step::GiveInput(n) => update(n, Change::GiveInput)?,
+        Step::CommitCancel(n) => update(n, Change::CommitCancel)?,
         Step::Finish { job: n, end, is_stale, releases } => {
             let job = before.pick(n)?;
             let fence = if is_stale || job.fence == 0 { job.fence + (1 << 20) } else { job.fence };
-            let mut post =
-                Post::attempt(job.id, Fence::from_raw(fence), Change::Finish(outcome(end)));
-            post.releases = releases;
-            Command::Post(vec![post])
+            let mut update =
+                Update::attempt(job.id, Fence::from_raw(fence), Change::Finish(outcome(end)));
+            update.releases = releases;
+            Command::Update(vec![update])
         }
         Step::Cancel(n) => {
             let id = before.pick(n)?.id;
             let change = Change::RequestCancel { reason: None };
-            Command::Post(vec![Post {
+            Command::Update(vec![Update {
                 fence: None,
                 scope: Some(Scope::local()),
-                ..Post::attempt(id, Fence::NONE, change)
+                ..Update::attempt(id, Fence::NONE, change)
             }])
         }
-        Step::Beat(n) => {
+        Step::Heartbeat(n) => {
             let job = before.pick(n)?;
             let fence = Fence::from_raw(job.fence);
-            Command::Heartbeat(vec![Beat { id: job.id, fence, progress: None, partial: None }])
+            Command::Heartbeat(vec![Heartbeat { id: job.id, fence, progress: None, partial: None }])
         }
         Step::Release(n) => {
             let job = before.pick(n)?;
@@ -118,7 +118,7 @@ fn command(before: &Model, step: &Step) -> Option<Command> {
         }
         Step::Wait(_) => Command::Fire { limit: u32::MAX },
         Step::Sweep => Command::Sweep { limit: u32::MAX },
-        Step::Restart => Command::Adopt(Duration::from_secs(15)),
+        Step::Restart => Command::Reattach(Duration::from_secs(15)),
     })
 }
 
@@ -126,28 +126,30 @@ fn command(before: &Model, step: &Step) -> Option<Command> {
 fn words(step: &Step, reply: &Reply) -> String {
     match reply {
         Reply::Submitted(all) => match &all[0] {
-            Submitted::Inserted { row, position, .. } => {
-                format!("inserted {} at {position}", row.id())
+            Submitted::Inserted { record, position, .. } => {
+                format!("inserted {} at {position}", record.id())
             }
-            Submitted::Existing(row) => format!("existing {}", row.id()),
+            Submitted::Existing(record) => format!("existing {}", record.id()),
             Submitted::Conflict(id) => format!("conflict {id}"),
             Submitted::Full { depth, .. } => format!("full {depth}"),
             Submitted::NoLane => "no lane".to_owned(),
         },
         Reply::Rows(rows) if matches!(step, Step::Claim { .. }) => {
-            let rows: Vec<_> =
-                rows.iter().map(|row| format!("{} as {}", row.id(), row.fence.raw())).collect();
+            let rows: Vec<_> = rows
+                .iter()
+                .map(|record| format!("{} as {}", record.id(), record.fence.raw()))
+                .collect();
             rows.join(", ")
         }
-        Reply::Verdicts(all) => match &all[0] {
-            Verdict::Moved(row) => format!("moved {}", row.state),
-            Verdict::Same(row) => format!("same {}", row.state),
-            Verdict::Late(row) => format!("late {}", row.state),
-            Verdict::Refused(row, Refusal::Stale) => format!("stale {}", row.state),
-            Verdict::Refused(row, Refusal::State(_)) => format!("refused {}", row.state),
-            Verdict::Absent => "absent".to_owned(),
+        Reply::UpdateResults(all) => match &all[0] {
+            UpdateResult::Moved(record) => format!("moved {}", record.state),
+            UpdateResult::Same(record) => format!("same {}", record.state),
+            UpdateResult::Late(record) => format!("late {}", record.state),
+            UpdateResult::Refused(record, Refusal::Stale) => format!("stale {}", record.state),
+            UpdateResult::Refused(record, Refusal::State(_)) => format!("refused {}", record.state),
+            UpdateResult::Absent => "absent".to_owned(),
         },
-        Reply::Directives(all) => format!("{:?}", all[0]),
+        Reply::HeartbeatReplies(all) => format!("{:?}", all[0]),
         Reply::Moved(n) if matches!(step, Step::Hold { .. }) => format!("moved {n}"),
         Reply::Forgotten(ids) => {
             let ids: std::collections::BTreeSet<_> = ids.iter().collect();
@@ -165,15 +167,19 @@ fn compare(model: &Model, ledger: &Ledger) -> Result<(), String> {
     same("tasks", ledger.len().to_string(), model.jobs.len().to_string())?;
     let snapshot = ledger.snapshot();
     for job in &model.jobs {
-        let row = ledger.get(job.id).ok_or_else(|| format!("{} is lost", job.id))?;
-        let got = (row.state.as_str(), row.attempt, row.fence.raw(), row.n_events);
+        let record = ledger.get(job.id).ok_or_else(|| format!("{} is lost", job.id))?;
+        let got = (record.state.as_str(), record.attempt, record.fence.raw(), record.n_events);
         let want = (job.state, job.attempt, job.fence, job.events);
         same(&job.id.to_string(), format!("{got:?}"), format!("{want:?}"))?;
-        same("cancel kept [CANCEL-3]", row.cancel.is_some().to_string(), job.cancel.to_string())?;
-        if !row.state.is_terminal() && row.deadlines.next().is_none() {
+        same(
+            "cancel kept [CANCEL-3]",
+            record.cancel.is_some().to_string(),
+            job.cancel.to_string(),
+        )?;
+        if !record.state.is_terminal() && record.deadlines.next().is_none() {
             return Err(format!("[STATE-5] {} has no deadline", job.id));
         }
-        let next = row.deadlines.next().map(|(at, _)| at.as_millis());
+        let next = record.deadlines.next().map(|(at, _)| at.as_millis());
         let want = job.first().map(|(at, _)| at);
         same("next deadline [STATE-5]", format!("{next:?}"), format!("{want:?}"))?;
         if job.state == "queued" {
@@ -209,7 +215,7 @@ pub(crate) fn drive<M: Machine>(mut model: Model, steps: &[Step]) -> Result<(), 
         }
         let Some(command) = command(&before, step) else { continue };
         let applied = machine.apply(at(model.now), command);
-        disk.keep(&applied.records).map_err(describe)?;
+        disk.keep(&applied.effects).map_err(describe)?;
         let got = words(step, &applied.reply);
         if got != model.answer {
             return Err(describe(format!("answered `{got}`, want `{}`", model.answer)));

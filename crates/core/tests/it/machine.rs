@@ -1,11 +1,11 @@
-//! What the tests drive: a ledger, or a ledger with a planted fault, and the disk its records make.
+//! What the tests drive: a ledger, or a ledger with a planted fault, and the disk its effects make.
 
 use std::collections::BTreeMap;
 
 use raincheck_core::ids::{Fence, TaskId};
-use raincheck_core::ledger::{Applied, Command, Ledger, Record, Snapshot};
+use raincheck_core::ledger::{Applied, Command, Effect, Ledger, Snapshot};
 use raincheck_core::slot::Slot;
-use raincheck_core::task::{Outcome, Row};
+use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_core::time::Timestamp;
 
 /// A ledger as its callers see it.
@@ -37,11 +37,11 @@ impl Machine for Ledger {
     }
 }
 
-/// What a durable store would hold: the records, applied in order.
+/// What a durable store would hold: the effects, applied in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     shape: Snapshot,
-    rows: BTreeMap<u64, Row>,
+    rows: BTreeMap<u64, TaskRecord>,
     slots: BTreeMap<(TaskId, Fence), Slot>,
     ends: BTreeMap<TaskId, u32>,
 }
@@ -56,76 +56,77 @@ impl Disk {
         }
     }
 
-    /// Keeps records and checks that each follows the one before.
-    pub(crate) fn keep(&mut self, records: &[Record]) -> Result<(), String> {
-        for record in records {
-            self.keep_one(record)?;
+    /// Keeps effects and checks that each follows the one before.
+    pub(crate) fn keep(&mut self, effects: &[Effect]) -> Result<(), String> {
+        for effect in effects {
+            self.keep_one(effect)?;
         }
         Ok(())
     }
 
-    fn keep_one(&mut self, record: &Record) -> Result<(), String> {
-        match record {
-            Record::Inserted { row, event } => {
-                self.shape.next_seq = self.shape.next_seq.max(row.seq + 1);
-                if event.from.is_some() || event.to != row.state {
+    fn keep_one(&mut self, effect: &Effect) -> Result<(), String> {
+        match effect {
+            Effect::Inserted { record, event } => {
+                self.shape.next_seq = self.shape.next_seq.max(record.seq + 1);
+                if event.from.is_some() || event.to != record.state {
                     return Err(format!("{event:?} does not begin a history"));
                 }
-                self.rows.insert(row.seq, row.clone());
+                self.rows.insert(record.seq, record.clone());
             }
-            Record::Moved { row, event, outcome, .. } => {
-                let before = self.rows.get(&row.seq).ok_or("a task moved before it was there")?;
+            Effect::Moved { record, event, outcome, .. } => {
+                let before =
+                    self.rows.get(&record.seq).ok_or("a task moved before it was there")?;
                 if let Some(event) = event {
                     let chains = event.from == Some(before.state)
                         && event.seq == before.n_events + 1
-                        && event.to == row.state;
+                        && event.to == record.state;
                     if !chains {
                         return Err(format!("[STATE-4] {event:?} does not follow {before:?}"));
                     }
-                } else if before.state != row.state {
+                } else if before.state != record.state {
                     return Err("[STATE-4] a state moved without an event".to_owned());
                 }
-                self.count_end(row, outcome.as_ref())?;
-                self.rows.insert(row.seq, row.clone());
+                self.count_end(record, outcome.as_ref())?;
+                self.rows.insert(record.seq, record.clone());
             }
-            Record::Late { row, .. } => {
-                self.rows.insert(row.seq, row.clone());
+            Effect::Late { record, .. } => {
+                self.rows.insert(record.seq, record.clone());
             }
-            Record::Taken(slot) => {
+            Effect::Taken(slot) => {
                 self.shape.next_fence = self.shape.next_fence.max(slot.fence.raw() + 1);
                 if self.slots.keys().any(|(task, _)| *task == slot.task) {
                     return Err("[QUEUE-6] two attempts of one task hold slots".to_owned());
                 }
                 self.slots.insert((slot.task, slot.fence), slot.clone());
             }
-            Record::Heard(slot) => {
+            Effect::Heard(slot) => {
                 let kept = self.slots.get_mut(&(slot.task, slot.fence));
                 *kept.ok_or("a holder was heard of that holds nothing")? = slot.clone();
             }
-            Record::Freed { task, fence } => {
+            Effect::Freed { task, fence } => {
                 self.slots.remove(&(*task, *fence)).ok_or("a slot was freed twice")?;
             }
-            Record::Forgotten(id) => self.rows.retain(|_, row| row.id() != *id),
+            Effect::Forgotten(id) => self.rows.retain(|_, record| record.id() != *id),
         }
         Ok(())
     }
 
-    fn count_end(&mut self, row: &Row, outcome: Option<&Outcome>) -> Result<(), String> {
+    fn count_end(&mut self, record: &TaskRecord, outcome: Option<&Outcome>) -> Result<(), String> {
         if outcome.is_none() {
             return Ok(());
         }
-        let ends = self.ends.entry(row.id()).or_default();
+        let ends = self.ends.entry(record.id()).or_default();
         *ends += 1;
-        if *ends > 1 { Err(format!("[STATE-2] {} ended twice", row.id())) } else { Ok(()) }
+        if *ends > 1 { Err(format!("[STATE-2] {} ended twice", record.id())) } else { Ok(()) }
     }
 
     /// Takes over the instants that heartbeats moved; a durable store writes them with the beat.
     pub(crate) fn with_leases_of(&self, ledger: &Ledger) -> Self {
         let mut disk = self.clone();
         disk.shape = ledger.snapshot();
-        for row in &disk.shape.rows {
-            if let Some(kept) = disk.rows.get_mut(&row.seq) {
-                kept.deadlines = row.deadlines;
+        for record in &disk.shape.rows {
+            if let Some(kept) = disk.rows.get_mut(&record.seq) {
+                kept.deadlines = record.deadlines;
             }
         }
         for slot in &disk.shape.slots {
@@ -163,6 +164,6 @@ impl Disk {
         if disk == memory {
             return Ok(());
         }
-        Err(format!("[DUR-2] the records give\n{disk:?}\nthe ledger holds\n{memory:?}"))
+        Err(format!("[DUR-2] the effects give\n{disk:?}\nthe ledger holds\n{memory:?}"))
     }
 }

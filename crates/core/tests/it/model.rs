@@ -18,9 +18,9 @@ pub(crate) fn limits() -> Limits {
     let s = Duration::from_secs;
     Limits {
         ready: s(20),
-        ttl: s(60),
+        queue_timeout: s(60),
         accept: s(5),
-        run: Some(s(30)),
+        run_timeout: Some(s(30)),
         run_margin: Duration::ZERO,
         lease: s(10),
         grace: s(5),
@@ -42,7 +42,7 @@ pub(crate) enum Step {
     CommitCancel(usize),
     Finish { job: usize, end: End, is_stale: bool, releases: bool },
     Cancel(usize),
-    Beat(usize),
+    Heartbeat(usize),
     Release(usize),
     Hold { lane: usize, is_held: bool },
     Wait(i64),
@@ -470,7 +470,7 @@ impl Model {
                 self.finish(job, end, is_stale, releases);
             }
             Step::Cancel(n) => self.cancel(n),
-            Step::Beat(n) => self.with(n, |job, now| {
+            Step::Heartbeat(n) => self.with(n, |job, now| {
                 if let Some((fence, lease)) = &mut job.slot
                     && *fence == job.fence
                 {
@@ -619,7 +619,7 @@ impl ReferenceStateMachine for Model {
             8 => (job.clone(), end, proptest::bool::weighted(0.15), proptest::bool::weighted(0.8))
                 .prop_map(|(job, end, is_stale, releases)| Step::Finish { job, end, is_stale, releases }),
             4 => job.clone().prop_map(Step::Cancel),
-            4 => job.clone().prop_map(Step::Beat),
+            4 => job.clone().prop_map(Step::Heartbeat),
             3 => job.prop_map(Step::Release),
             2 => (0..2_usize, proptest::bool::weighted(0.4)).prop_map(|(lane, is_held)| Step::Hold { lane, is_held }),
             4 => (0..12_000_i64).prop_map(Step::Wait),

@@ -10,8 +10,8 @@ use raincheck_core::ledger::{Command, Ledger, Reply, TOMBSTONE};
 use raincheck_core::lifecycle::State;
 use raincheck_core::retry::Policy;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Beat, Claim, Post};
-use raincheck_core::task::{Limits, Outcome, Resources, Row, Task, WaitReason};
+use raincheck_core::store::{Claim, Heartbeat, Update};
+use raincheck_core::task::{Limits, Outcome, Resources, Task, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -49,7 +49,7 @@ fn submit(ledger: &mut Ledger, n: u64, waiting: Option<WaitReason>) {
     ledger.apply(NOW, Command::Submit(vec![(task(n), waiting)]));
 }
 
-fn lease(ledger: &mut Ledger, now: Timestamp) -> Option<Row> {
+fn lease(ledger: &mut Ledger, now: Timestamp) -> Option<TaskRecord> {
     let reply = ledger.apply(now, Command::Claim(claim())).reply;
     let Reply::Rows(mut rows) = reply else { panic!("{reply:?}") };
     rows.pop()
@@ -59,9 +59,9 @@ fn claim() -> Claim {
     Claim { lanes: vec!["lane".into()], n: 1 }
 }
 
-fn done(row: &Row, text: &str) -> Post {
+fn done(record: &TaskRecord, text: &str) -> Update {
     let outcome = Outcome::Succeeded(vec![Content::Text(text.into())]);
-    Post::attempt(row.id(), row.fence, Change::Finish(outcome))
+    Update::attempt(record.id(), record.fence, Change::Finish(outcome))
 }
 
 #[test]
@@ -72,14 +72,18 @@ fn a_place_is_not_lost_with_the_memory_of_its_task() {
         submit(&mut ledger, n, None);
     }
     let first = lease(&mut ledger, NOW).expect("work");
-    ledger.apply(NOW, Command::Post(vec![done(&first, "x")]));
+    ledger.apply(NOW, Command::Update(vec![done(&first, "x")]));
     ledger.apply(NOW, Command::Expire(vec![id(0)]));
     ledger.apply(NOW, Command::Forget(vec![id(0)]));
     let late = NOW + TOMBSTONE + Duration::from_secs(1);
     let reply = ledger.apply(late, Command::Sweep { limit: 1 }).reply;
     assert!(matches!(&reply, Reply::Forgotten(ids) if ids.is_empty()), "it runs: {reply:?}");
     ledger.apply(late, Command::Release(vec![(id(0), first.fence)]));
-    assert_eq!(lease(&mut ledger, late).map(|row| row.id()), Some(id(1)), "the place is free");
+    assert_eq!(
+        lease(&mut ledger, late).map(|record| record.id()),
+        Some(id(1)),
+        "the place is free"
+    );
     let reply = ledger.apply(late, Command::Sweep { limit: 9 }).reply;
     assert!(matches!(&reply, Reply::Forgotten(ids) if *ids == [id(0)]), "{reply:?}");
 }
@@ -92,10 +96,10 @@ fn a_place_of_what_has_ended_is_kept_over_a_restart_as_long_as_any_other() {
         submit(&mut ledger, n, None);
     }
     let first = lease(&mut ledger, NOW).expect("work");
-    ledger.apply(NOW, Command::Post(vec![done(&first, "x")]));
+    ledger.apply(NOW, Command::Update(vec![done(&first, "x")]));
     let mut ledger = Ledger::restore(ledger.snapshot());
     let after = NOW + Duration::from_secs(60);
-    ledger.apply(after, Command::Adopt(Duration::from_secs(15)));
+    ledger.apply(after, Command::Reattach(Duration::from_secs(15)));
     ledger.apply(after, Command::Fire { limit: 9 });
     assert!(lease(&mut ledger, after).is_none(), "its executor may still run");
     let after = after + Duration::from_secs(15);
@@ -108,24 +112,28 @@ fn a_limit_that_has_not_passed_at_a_restart_is_kept() {
     // [TIME-6]
     let mut ledger = ledger();
     submit(&mut ledger, 0, None);
-    let row = lease(&mut ledger, NOW).expect("work");
-    ledger.apply(NOW, Command::Post(vec![Post::attempt(row.id(), row.fence, Change::Start)]));
-    let limit = row.task.limits.run.expect("a limit");
+    let record = lease(&mut ledger, NOW).expect("work");
+    ledger.apply(
+        NOW,
+        Command::Update(vec![Update::attempt(record.id(), record.fence, Change::Start)]),
+    );
+    let limit = record.task.limits.run_timeout.expect("a limit");
     for (down, ends) in [
         (Duration::from_secs(1), limit),
         (limit - Duration::from_secs(1), limit + Duration::from_secs(4)),
         (limit + Duration::from_secs(1), limit + Duration::from_secs(16)),
     ] {
         let mut ledger = Ledger::restore(ledger.snapshot());
-        ledger.apply(NOW + down, Command::Adopt(Duration::from_secs(15)));
+        ledger.apply(NOW + down, Command::Reattach(Duration::from_secs(15)));
         let (early, due) = (NOW + (ends - Duration::from_millis(1)), NOW + ends);
         // Its executor is heard of all the while.
-        let beat = Beat { id: row.id(), fence: row.fence, progress: None, partial: None };
+        let beat =
+            Heartbeat { id: record.id(), fence: record.fence, progress: None, partial: None };
         ledger.apply(early, Command::Heartbeat(vec![beat]));
         ledger.apply(early, Command::Fire { limit: 9 });
-        assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::Running), "{down:?}");
+        assert_eq!(ledger.get(id(0)).map(|record| record.state), Some(State::Running), "{down:?}");
         ledger.apply(due, Command::Fire { limit: 9 });
-        assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::TimedOut), "{down:?}");
+        assert_eq!(ledger.get(id(0)).map(|record| record.state), Some(State::TimedOut), "{down:?}");
     }
 }
 
@@ -136,9 +144,9 @@ fn a_peer_that_could_not_come_while_no_server_ran_gets_the_grace() {
     submit(&mut ledger, 0, Some(WaitReason::Disconnected));
     let mut ledger = Ledger::restore(ledger.snapshot());
     let after = NOW + Duration::from_secs(3_600);
-    ledger.apply(after, Command::Adopt(Duration::from_secs(15)));
+    ledger.apply(after, Command::Reattach(Duration::from_secs(15)));
     ledger.apply(after, Command::Fire { limit: 9 });
-    assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::Waiting));
+    assert_eq!(ledger.get(id(0)).map(|record| record.state), Some(State::Waiting));
     ledger.apply(after + Duration::from_secs(15), Command::Fire { limit: 9 });
-    assert_eq!(ledger.get(id(0)).map(|row| row.state), Some(State::Failed));
+    assert_eq!(ledger.get(id(0)).map(|record| record.state), Some(State::Failed));
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use raincheck_core::content::Json;
 use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::progress::Progress;
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 
@@ -50,35 +50,35 @@ struct Arguments {
 
 /// Answers with the handle of a live task.
 pub(super) fn answer(view: &View, budget: &Budget, now: Timestamp) -> Answer {
-    let row = &view.row;
-    let id = row.id();
+    let record = &view.record;
+    let id = record.id();
     let wait_s = budget.next_wait_s();
     Answer::json(&Handle {
         status: "running",
         task_id: id,
         log_id: id.spell(Spelling::Uuid),
-        state: canonical::word(row.state),
+        state: canonical::word(record.state),
         position: view.position,
         progress: view.progress.as_ref().map(shown_progress),
         partial_result: view.partial.as_ref(),
-        timeout_at: row.timeout_at(),
-        poll_after_ms: poll_after_ms(row, now),
+        timeout_at: record.timeout_at(),
+        poll_after_ms: poll_after_ms(record, now),
         message: format!(
             "{} Keep the task_id, go on with other work, and call get_task_result with it later: \
              wait_s {wait_s} sleeps until it ends. tail_task_logs shows its log, cancel_task ends it.",
-            standing(row, view.position)
+            standing(record, view.position)
         ),
         next: Next { tool: "get_task_result", arguments: Arguments { task_id: id, wait_s } },
     })
 }
 
 /// Says in words where a task stands whose call did not wait for its end.
-fn standing(row: &Row, position: Option<u32>) -> String {
-    let tool = &row.task.tool;
+fn standing(record: &TaskRecord, position: Option<u32>) -> String {
+    let tool = &record.task.tool;
     match position {
         Some(position) => format!(
             "`{tool}` has not begun: {position} tasks run before it in lane `{}`.",
-            row.task.lane
+            record.task.lane
         ),
         None => format!("`{tool}` takes longer than this call can wait; the task goes on."),
     }

@@ -30,8 +30,8 @@ pub(crate) enum To {
 
 /// Returns the word for a state.
 pub(crate) fn word(state: State, to: To) -> &'static str {
-    let row = TABLE.iter().find(|(known, ..)| *known == state);
-    row.map_or(state.as_str(), |(_, submitter, reader)| match to {
+    let record = TABLE.iter().find(|(known, ..)| *known == state);
+    record.map_or(state.as_str(), |(_, submitter, reader)| match to {
         To::Submitter => submitter,
         To::Reader => reader,
     })

@@ -108,7 +108,7 @@ async fn order(
         Submission::Task(accepted) => accepted,
         Submission::Answer(outcome) => return Ok(command::from_memory(&outcome)),
     };
-    let id = accepted.row.id();
+    let id = accepted.record.id();
     let view = match follow(facade, accepted, wait, caller).await {
         Some(view) => view?,
         // The caller went away; the command has an id and goes on [CANCEL-7].

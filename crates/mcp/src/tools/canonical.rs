@@ -16,7 +16,7 @@ use raincheck_core::content::Json;
 use raincheck_core::error::Error;
 use raincheck_core::ids::TaskId;
 use raincheck_core::progress::Progress;
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::Hints;
@@ -152,8 +152,8 @@ fn limit(fields: &mut Fields, default: u32, most: u32) -> Result<u32, Error> {
 }
 
 /// Returns when to look again: the older the task, the later, from 500 to 5000 ms.
-pub(crate) fn poll_after_ms(row: &Row, now: Timestamp) -> u64 {
-    let age = now.since(row.task.submitted_at).as_millis();
+pub(crate) fn poll_after_ms(record: &TaskRecord, now: Timestamp) -> u64 {
+    let age = now.since(record.task.submitted_at).as_millis();
     u64::try_from(age / 10).unwrap_or(u64::MAX).clamp(500, 5000)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use raincheck_core::ids::{Spelling, TaskId};
-use raincheck_mcp::{Ceilings, Options};
+use raincheck_mcp::{ClientTimeouts, Options};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -51,8 +51,8 @@ async fn a_call_beyond_its_budget_answers_a_handle_and_the_next_call() {
 #[tokio::test(start_paused = true)]
 async fn the_client_s_ceiling_cuts_every_wait_counted_from_arrival() {
     // [CALL-2]
-    let ceilings = Ceilings::default().with("hasty", Duration::from_secs(5));
-    let options = Options { ceilings, ..Options::new("0.0.0") };
+    let client_timeouts = ClientTimeouts::default().with("hasty", Duration::from_secs(5));
+    let options = Options { client_timeouts, ..Options::new("0.0.0") };
     let setup = Setup { client: "Hasty Client", options, ..Setup::default() };
     let mut session = Session::open_with(setup).await;
     let began = Instant::now();

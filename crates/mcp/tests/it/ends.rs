@@ -51,7 +51,7 @@ async fn waiting_reads_answer_what_they_have_and_calls_end_as_their_tools_say() 
     let error = Answer::of(ended.clone()).data["error"].clone();
     assert_eq!((&error["code"], &error["guarantee"]), (&json!("cancelled"), &json!("unknown")));
     let view = session.handle.view(&Scope::local(), id.parse().expect("an id")).await;
-    assert_eq!(view.expect("a view").row.state.as_str(), "running", "what has a handle goes on");
+    assert_eq!(view.expect("a view").record.state.as_str(), "running", "what has a handle goes on");
 }
 
 #[tokio::test(start_paused = true)]

@@ -237,7 +237,7 @@ async fn a_client_that_does_not_read_delays_only_its_own_answers() {
     let scope = raincheck_core::scope::Scope::local();
     let wait = std::time::Duration::from_secs(90);
     let view = session.handle.wait_end(&scope, task, wait).await.expect("a view");
-    assert_eq!(view.row.state, raincheck_core::lifecycle::State::Succeeded);
+    assert_eq!(view.record.state, raincheck_core::lifecycle::State::Succeeded);
     let mut seen = std::collections::BTreeSet::new();
     for _ in 1000..1400 {
         let line: Value =

@@ -150,7 +150,7 @@ async fn a_cancelled_call_says_why_and_whether_its_task_ran() {
 async fn listed(session: &mut Session, arguments: &Value) -> Vec<String> {
     let page = session.good("list_tasks", &arguments.to_string()).await;
     let rows = page["tasks"].as_array().expect("rows").clone();
-    rows.iter().map(|row| row["task_id"].as_str().expect("an id").to_owned()).collect()
+    rows.iter().map(|record| record["task_id"].as_str().expect("an id").to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +177,9 @@ async fn a_list_filters_and_pages_newest_first() {
     loop {
         let page = session.good("list_tasks", &arguments.to_string()).await;
         let rows = page["tasks"].as_array().expect("rows");
-        seen.extend(rows.iter().map(|row| row["task_id"].as_str().expect("an id").to_owned()));
+        seen.extend(
+            rows.iter().map(|record| record["task_id"].as_str().expect("an id").to_owned()),
+        );
         match page.get("next_cursor") {
             Some(cursor) => arguments["cursor"] = cursor.clone(),
             None => break,

@@ -76,11 +76,11 @@ fn success(json: Json) -> Outcome {
 async fn nap(attempt: Attempt, context: TaskContext) -> Outcome {
     let inputs: Value = attempt.inputs.read().expect("an object");
     let seconds = inputs["s"].as_f64().expect("a number");
-    context.partial(Json::parse(r#"{"dreams":1}"#).expect("JSON"));
+    context.set_partial_result(Json::parse(r#"{"dreams":1}"#).expect("JSON"));
     context.progress(Progress { message: Some("\u{1b}[2Jz".into()), ..Progress::default() });
     tokio::select! {
         () = sleep(Duration::from_secs_f64(seconds)) => success(attempt.inputs),
-        () = context.stop().cancelled() => Outcome::Cancelled,
+        () = context.cancellation_token().cancelled() => Outcome::Cancelled,
     }
 }
 

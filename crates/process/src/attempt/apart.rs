@@ -11,7 +11,7 @@ use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Attempt, Stop, TaskContext};
+use raincheck_runtime::{Attempt, StopReason, TaskContext};
 use tokio::process::Child;
 use tokio::sync::Notify;
 
@@ -39,19 +39,22 @@ pub(crate) async fn run(
     attempt: Attempt,
     context: &TaskContext,
 ) -> Outcome {
-    let folder = match Folder::create(root, context.id(), context.number()).await {
+    let folder = match Folder::create(root, context.id(), context.attempt_number()).await {
         Ok(folder) => folder,
         Err(error) => return Outcome::Failed(no_folder(&error)),
     };
     let begun = async {
         let work = Told::Run(Box::new(work(tool, &folder, &attempt, context)?));
-        let (begun, kept, leased) =
-            tokio::join!(start(supervisor, &folder), keep(&folder, context), context.leased());
+        let (begun, kept, leased) = tokio::join!(
+            start(supervisor, &folder),
+            keep(&folder, context),
+            context.protocol().leased()
+        );
         // A supervisor that is not told what to run ends by itself, and nothing ran.
         let (mut talk, child) = begun.map_err(|error| no_supervisor(tool, &error))?;
         kept.map_err(|error| no_folder(&error))?;
         leased?;
-        if context.stop_reason() == Some(Stop::Cancelled) {
+        if context.stop_reason() == Some(StopReason::Cancelled) {
             return Ok(None);
         }
         let told = talk.tell(&work).await;
@@ -79,35 +82,37 @@ pub(crate) async fn run(
     };
     match conclude(tool, &folder, context, Seen { is_announced, is_gone }).await {
         Left::End(outcome) => outcome,
-        Left::NeverBegan if context.stop_reason() == Some(Stop::Cancelled) => Outcome::Cancelled,
+        Left::NeverBegan if context.stop_reason() == Some(StopReason::Cancelled) => {
+            Outcome::Cancelled
+        }
         Left::NeverBegan => Outcome::Failed(lost_early(&tool.spec)),
         Left::Nothing => Outcome::Failed(lost(&tool.spec)),
     }
 }
 
 /// Takes up an attempt that another server began; `None` when nothing is left of it.
-pub(crate) async fn adopt(
+pub(crate) async fn reattach(
     tool: &CommandTool,
     root: &Path,
     attempt: &Attempt,
     context: &TaskContext,
 ) -> Option<Outcome> {
-    let folder = Folder::of(root, context.id(), context.number());
+    let folder = Folder::of(root, context.id(), context.attempt_number());
     take_up(tool, &folder, attempt, context).await
 }
 
 /// Takes up an attempt of a tool that this server does not have; `None` when nothing is left of it,
 /// or when it never was a program.
-pub(crate) async fn adopt_stranger(
+pub(crate) async fn reattach_stranger(
     root: &Path,
     attempt: &Attempt,
     context: &TaskContext,
 ) -> Option<Outcome> {
-    let folder = Folder::of(root, context.id(), context.number());
+    let folder = Folder::of(root, context.id(), context.attempt_number());
     if !folder.exists() {
         return None;
     }
-    let name = &attempt.row.task.tool;
+    let name = &attempt.record.task.tool;
     tracing::warn!(task = %context.id(), tool = %name, "the tool of a running program is gone");
     let spec = ToolSpec::new(name.as_str(), "", Json::empty_object());
     take_up(&CommandTool::new(spec, Vec::new(), root), &folder, attempt, context).await
@@ -119,7 +124,7 @@ async fn take_up(
     attempt: &Attempt,
     context: &TaskContext,
 ) -> Option<Outcome> {
-    let mut seen = Seen { is_announced: attempt.row.started_at.is_some(), is_gone: true };
+    let mut seen = Seen { is_announced: attempt.record.started_at.is_some(), is_gone: true };
     let place = folder.place();
     let attached = blocking(move || place.attach()).await.and_then(|attached| match attached {
         Attached::Live(stream) => Talk::of(stream).map(Some),
@@ -136,7 +141,7 @@ async fn take_up(
         }
         Ok(None) => {}
         Err(error) => {
-            tracing::warn!(task = %context.id(), %error, "an attempt cannot be adopted");
+            tracing::warn!(task = %context.id(), %error, "an attempt cannot be reattached");
             seen.is_gone = false;
         }
     }
@@ -149,7 +154,7 @@ async fn take_up(
 
 /// Puts a task back in line whose program never ran; the attempt is not spent [STATE-5].
 async fn give_back(spec: &ToolSpec, context: &TaskContext) -> Outcome {
-    match context.not_delivered().await {
+    match context.protocol().not_delivered().await {
         Ok(()) => Outcome::Cancelled,
         Err(error) => {
             tracing::warn!(task = %context.id(), %error, "a task cannot be put back in line");
@@ -167,15 +172,15 @@ fn work(
     Ok(Work {
         id: context.id().to_string(),
         fence: context.fence().raw(),
-        order: order(tool, folder, &attempt.row, context)?,
+        order: order(tool, folder, &attempt.record, context)?,
         inputs: attempt.inputs.get().to_owned(),
         folder: folder.path().into(),
-        logs: context.log_folder().unwrap_or(folder.path()).into(),
+        logs: context.protocol().log_folder().unwrap_or(folder.path()).into(),
         log_quota: tool.log_quota,
-        run_limit: attempt.row.task.limits.run,
+        run_timeout: attempt.record.task.limits.run_timeout,
         grace: tool.grace,
-        // Where nobody could adopt it, nothing may be left behind.
-        ends_with_server: tool.spec.on_exit == OnExit::Stop || !may_be_adopted(context),
+        // Where nobody could reattach it, nothing may be left behind.
+        ends_with_server: tool.spec.on_exit == OnExit::Stop || !may_be_reattached(context),
         is_synced: context.durability() == Durability::Full,
     })
 }
@@ -216,7 +221,7 @@ async fn listen(
     let announce = async {
         begun.notified().await;
         if !is_announced {
-            if let Err(error) = context.runs().await {
+            if let Err(error) = context.protocol().runs().await {
                 tracing::debug!(task = %context.id(), %error, "a start came too late");
             }
             is_announced = true;
@@ -235,7 +240,7 @@ async fn converse(mut talk: Talk, tool: &CommandTool, context: &TaskContext, beg
     loop {
         let said = tokio::select! {
             said = talk.hear() => said,
-            () = context.stop().cancelled(), if !is_told => {
+            () = context.cancellation_token().cancelled(), if !is_told => {
                 is_told = true;
                 if let Some(stop) = context.stop_reason() {
                     let halt = Halt { reason: stop.into(), grace: grace(tool, stop, context) };
@@ -248,10 +253,10 @@ async fn converse(mut talk: Talk, tool: &CommandTool, context: &TaskContext, beg
         match said {
             Some(Said::Begun) => begun.notify_one(),
             Some(Said::Progress(progress)) => context.progress(progress),
-            Some(Said::Partial(partial)) => context.partial(partial),
-            Some(Said::LogGrew) => context.logs_grew(),
+            Some(Said::Partial(partial)) => context.set_partial_result(partial),
+            Some(Said::LogGrew) => context.protocol().logs_grew(),
             Some(Said::Stopping) => {
-                context.committed_to_end().await;
+                context.protocol().committed_to_end().await;
                 let _ = talk.tell(&Told::Go).await;
             }
             None => return,
@@ -260,15 +265,17 @@ async fn converse(mut talk: Talk, tool: &CommandTool, context: &TaskContext, beg
 }
 
 /// Returns how long a program has that was asked to end.
-fn grace(tool: &CommandTool, stop: Stop, context: &TaskContext) -> Duration {
+fn grace(tool: &CommandTool, stop: StopReason, context: &TaskContext) -> Duration {
     match stop {
         // Its supervisor goes on where there is somebody to hear of it later.
-        Stop::Shutdown if !may_be_adopted(context) => tool.grace.min(SHUTDOWN_GRACE),
-        Stop::Cancelled | Stop::TimedOut | Stop::Lost | Stop::Shutdown => tool.grace,
+        StopReason::Shutdown if !may_be_reattached(context) => tool.grace.min(SHUTDOWN_GRACE),
+        StopReason::Cancelled | StopReason::TimedOut | StopReason::Lost | StopReason::Shutdown => {
+            tool.grace
+        }
     }
 }
 
-fn may_be_adopted(context: &TaskContext) -> bool {
+fn may_be_reattached(context: &TaskContext) -> bool {
     context.durability() != Durability::None
 }
 
@@ -289,7 +296,7 @@ async fn conclude(tool: &CommandTool, folder: &Folder, context: &TaskContext, se
     match record {
         Ok(Some(record)) if record.fence == context.fence().raw() => {
             if !seen.is_announced && matches!(record.end, End::Ended(_)) {
-                context.ran().await;
+                context.protocol().ran().await;
             }
             return Left::End(ending(tool, folder, record, context).await);
         }
@@ -322,10 +329,10 @@ async fn ending(
         context.progress(progress);
     }
     if let Some(partial) = partial {
-        context.partial(partial);
+        context.set_partial_result(partial);
     }
     artifacts.into_iter().for_each(|kept| context.artifact(kept.into()));
-    context.logs_grew();
+    context.protocol().logs_grew();
     let ended = match end {
         End::Ended(ended) => ended,
         End::NotStarted { code, text } => {

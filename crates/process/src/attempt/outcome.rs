@@ -7,7 +7,7 @@ use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::task::Outcome;
 use raincheck_core::text::clip;
-use raincheck_runtime::Stop;
+use raincheck_runtime::StopReason;
 use serde::Serialize;
 
 use crate::os::{Exit, signal_name};
@@ -51,7 +51,7 @@ pub(super) fn of(
     tool: &CommandTool,
     ended: &Ended,
     result: Result<Option<Json>, Error>,
-    reason: Option<Stop>,
+    reason: Option<StopReason>,
 ) -> Outcome {
     if let Some(excess) = ended.excess {
         return Outcome::Failed(exceeded(tool, excess));
@@ -66,15 +66,16 @@ pub(super) fn of(
     }
 }
 
-fn stopped(tool: &CommandTool, reason: Option<Stop>) -> Outcome {
+fn stopped(tool: &CommandTool, reason: Option<StopReason>) -> Outcome {
     match reason {
-        Some(Stop::Shutdown) if tool.spec.on_exit == OnExit::Detach => {
+        Some(StopReason::Shutdown) if tool.spec.on_exit == OnExit::Detach => {
             Outcome::Failed(lost(tool, "the server stopped before it ended"))
         }
         // A tool that ends with its server is not lost with it [CANCEL-8].
-        Some(Stop::Cancelled | Stop::TimedOut | Stop::Lost | Stop::Shutdown) | None => {
-            Outcome::Cancelled
-        }
+        Some(
+            StopReason::Cancelled | StopReason::TimedOut | StopReason::Lost | StopReason::Shutdown,
+        )
+        | None => Outcome::Cancelled,
     }
 }
 
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    fn outcome(ended: &Ended, result: Option<&str>, reason: Option<Stop>) -> String {
+    fn outcome(ended: &Ended, result: Option<&str>, reason: Option<StopReason>) -> String {
         let spec = ToolSpec::new("sim", "Simulates", Json::empty_object());
         let tool = CommandTool::new(spec, vec!["sim".to_owned()], "/");
         let result = result.map(|text| Json::parse(text).expect("JSON"));
@@ -215,11 +216,11 @@ mod tests {
     #[test]
     fn a_program_that_was_stopped_keeps_only_a_result_of_its_own() {
         let stopped = Ended { is_stopped: true, ..ended(Exit::Code(0)) };
-        let reason = Some(Stop::Cancelled);
+        let reason = Some(StopReason::Cancelled);
         assert_eq!(outcome(&stopped, Some("7"), reason), "succeeded [Json(7)]");
         assert_eq!(outcome(&stopped, None, reason), "cancelled");
         let killed = Ended { is_stopped: true, ..ended(Exit::Signal(15)) };
         assert_eq!(outcome(&killed, Some("7"), reason), "cancelled");
-        assert!(outcome(&killed, None, Some(Stop::Shutdown)).contains("worker_lost"));
+        assert!(outcome(&killed, None, Some(StopReason::Shutdown)).contains("worker_lost"));
     }
 }

@@ -85,7 +85,7 @@ impl Work {
 /// Ends the program when its time is over, or when this process is told to end.
 async fn limits(work: &Work, link: &Link) -> Infallible {
     let over = async {
-        match work.run_limit {
+        match work.run_timeout {
             Some(limit) => sleep(limit).await,
             None => std::future::pending().await,
         }

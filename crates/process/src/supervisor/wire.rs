@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use raincheck_core::content::Json;
 use raincheck_core::progress::Progress;
-use raincheck_runtime::Stop;
+use raincheck_runtime::StopReason;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
@@ -60,7 +60,7 @@ pub(crate) struct Work {
     pub(crate) logs: OsString,
     pub(crate) log_quota: u64,
     /// How long the program may run.
-    pub(crate) run_limit: Option<Duration>,
+    pub(crate) run_timeout: Option<Duration>,
     /// How long it has between being asked to end and being killed.
     pub(crate) grace: Duration,
     /// Whether it ends with its server.
@@ -92,25 +92,25 @@ pub(crate) enum Reason {
     Told,
 }
 
-impl From<Stop> for Reason {
-    fn from(stop: Stop) -> Self {
+impl From<StopReason> for Reason {
+    fn from(stop: StopReason) -> Self {
         match stop {
-            Stop::Cancelled => Self::Cancelled,
-            Stop::TimedOut => Self::TimedOut,
-            Stop::Lost => Self::Lost,
-            Stop::Shutdown => Self::ServerGone,
+            StopReason::Cancelled => Self::Cancelled,
+            StopReason::TimedOut => Self::TimedOut,
+            StopReason::Lost => Self::Lost,
+            StopReason::Shutdown => Self::ServerGone,
         }
     }
 }
 
 impl Reason {
     /// Returns what a server calls it.
-    pub(crate) const fn stop(self) -> Option<Stop> {
+    pub(crate) const fn stop(self) -> Option<StopReason> {
         match self {
-            Self::Cancelled => Some(Stop::Cancelled),
-            Self::TimedOut => Some(Stop::TimedOut),
-            Self::Lost => Some(Stop::Lost),
-            Self::ServerGone => Some(Stop::Shutdown),
+            Self::Cancelled => Some(StopReason::Cancelled),
+            Self::TimedOut => Some(StopReason::TimedOut),
+            Self::Lost => Some(StopReason::Lost),
+            Self::ServerGone => Some(StopReason::Shutdown),
             Self::Told => None,
         }
     }

@@ -8,7 +8,7 @@ use raincheck_core::decide::Change;
 use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::ids::{Fence, TaskId};
 use raincheck_core::lifecycle::State;
-use raincheck_core::store::{Post, TaskStore as _};
+use raincheck_core::store::{TaskStore as _, Update};
 use raincheck_runtime::{Clock as _, SystemClock};
 
 use crate::harness::{self, shell};
@@ -71,12 +71,12 @@ fn an_attempt_whose_start_was_noted_is_not_run_again() {
 fn an_attempt_that_never_came_to_its_program_is_cancelled_if_that_was_asked_for() {
     let town = town();
     let id = leased(&town);
-    let cancel = Post {
+    let cancel = Update {
         fence: None,
-        ..Post::attempt(id, Fence::NONE, Change::RequestCancel { reason: None })
+        ..Update::attempt(id, Fence::NONE, Change::RequestCancel { reason: None })
     };
     let now = SystemClock::new().now();
-    runtime().block_on(town.store.post(now, vec![cancel], None)).expect("posted");
+    runtime().block_on(town.store.update(now, vec![cancel], None)).expect("posted");
     assert_eq!(town.end(id).state, State::Cancelled);
     assert_eq!(n_runs(&town), 0);
 }
@@ -159,7 +159,7 @@ fn a_task_is_scheduled_until_its_program_runs_and_stands_in_line_again_if_it_nev
         while !told.exists() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(house.until(id, |_| true).await.row.state, State::Scheduled);
+        assert_eq!(house.until(id, |_| true).await.record.state, State::Scheduled);
         id
     });
     town.role = real;

@@ -73,7 +73,7 @@ async fn a_program_that_ends_well_on_request_is_cancelled_before_its_grace_is_ov
 async fn a_program_beyond_its_limit_is_timed_out_and_gone() {
     let tools = |folder: &_| {
         let mut tool = shell(folder, "slow", "echo $$; exec sleep 60");
-        tool.spec.run_limit = Some(Duration::from_millis(300));
+        tool.spec.run_timeout = Some(Duration::from_millis(300));
         // One place, so that the second task starts when the first one's tree is gone.
         tool.spec.lane = "cpu_heavy".into();
         let mut next = shell(folder, "next", "true");

@@ -13,7 +13,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::log::Line;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Claim, Submit, TaskStore};
-use raincheck_core::task::{Limits, Outcome, Payload, Resources, Task};
+use raincheck_core::task::{Limits, Outcome, Resources, Task, TaskDetails};
 use raincheck_core::tool::ToolSpec;
 use raincheck_process::{CommandTool, Commands, Supervisor};
 use raincheck_runtime::{
@@ -156,7 +156,7 @@ impl House {
 
     pub(crate) async fn submit_as(&self, request: Request) -> TaskId {
         match self.handle.submit(request).await.expect("accepted") {
-            Submission::Task(accepted) => accepted.row.id(),
+            Submission::Task(accepted) => accepted.record.id(),
             Submission::Answer(outcome) => panic!("answered {outcome:?}"),
         }
     }
@@ -164,8 +164,8 @@ impl House {
     /// Waits for the end of a task.
     pub(crate) async fn end(&self, id: TaskId) -> End {
         let view = self.handle.wait_end(&Scope::local(), id, PATIENCE).await.expect("found");
-        assert!(view.row.state.is_terminal(), "still {}", view.row.state);
-        End { state: view.row.state, payload: view.payload.expect("a payload") }
+        assert!(view.record.state.is_terminal(), "still {}", view.record.state);
+        End { state: view.record.state, payload: view.payload.expect("a payload") }
     }
 
     /// Runs a tool to its end.
@@ -255,7 +255,7 @@ impl House {
 /// How a task ended.
 pub(crate) struct End {
     pub(crate) state: State,
-    pub(crate) payload: Arc<Payload>,
+    pub(crate) payload: Arc<TaskDetails>,
 }
 
 impl End {

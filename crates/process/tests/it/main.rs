@@ -2,8 +2,6 @@
 #![cfg(unix)]
 
 #[cfg(test)]
-mod adoption;
-#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod begin;
@@ -15,6 +13,8 @@ mod harness;
 mod logs;
 #[cfg(test)]
 mod outliving;
+#[cfg(test)]
+mod reattachment;
 #[cfg(test)]
 mod results;
 #[cfg(test)]

@@ -8,11 +8,11 @@ use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Beat, ChangeSink, Claim, Claimed, Cursor, Directive, Durability, Error, Filter, Found,
-    LaneView, MemoryStore, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits,
-    Verdict,
+    Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter, Found, Heartbeat,
+    HeartbeatReply, LaneView, MemoryStore, Page, Receipt, Submit, Submitted, TaskStore, Update,
+    UpdateResult, Write,
 };
-use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 /// Memory that says of itself that it survives the process, as far as the process is one runtime of
@@ -22,19 +22,19 @@ pub(crate) struct Outliving(pub(crate) MemoryStore);
 
 #[async_trait]
 impl TaskStore for Outliving {
-    fn traits(&self) -> Traits {
-        Traits { durability: Durability::Process, ..self.0.traits() }
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durability: Durability::Process, ..self.0.capabilities() }
     }
 
     async fn open(
         &self,
         now: Timestamp,
         lanes: Vec<(LaneId, lane::Config)>,
-        adopt: Duration,
+        reattach: Duration,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error> {
         self.0.close();
-        self.0.open(now, lanes, adopt, sink).await
+        self.0.open(now, lanes, reattach, sink).await
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
@@ -46,24 +46,28 @@ impl TaskStore for Outliving {
         now: Timestamp,
         batch: Vec<Submit>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         self.0.submit(now, batch, then).await
     }
 
-    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error> {
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
         self.0.claim(now, claim).await
     }
 
-    async fn post(
+    async fn update(
         &self,
         now: Timestamp,
-        batch: Vec<Post>,
+        batch: Vec<Update>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
         self.0.post(now, batch, then).await
     }
 
-    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
+    async fn heartbeat(
+        &self,
+        now: Timestamp,
+        beats: Vec<Heartbeat>,
+    ) -> Result<Vec<HeartbeatReply>, Error> {
         self.0.heartbeat(now, beats).await
     }
 
@@ -71,7 +75,7 @@ impl TaskStore for Outliving {
         &self,
         now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<Write<()>, Error> {
         self.0.release(now, slots).await
     }
 
@@ -80,11 +84,11 @@ impl TaskStore for Outliving {
         now: Timestamp,
         lane: LaneId,
         hold: Option<WaitReason>,
-    ) -> Result<Posted<u32>, Error> {
+    ) -> Result<Write<u32>, Error> {
         self.0.hold(now, lane, hold).await
     }
 
-    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         self.0.fire(now, limit).await
     }
 
@@ -102,7 +106,7 @@ impl TaskStore for Outliving {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error> {
+    ) -> Result<Page<TaskRecord>, Error> {
         self.0.list(scope, filter, before, limit).await
     }
 

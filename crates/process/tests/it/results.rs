@@ -188,7 +188,7 @@ while not os.path.exists("go"): pass
         |house| async move {
             let id = house.submit("steps", "{}").await;
             let view = house.until(id, |view| view.partial.is_some()).await;
-            assert_eq!(view.row.state, State::Running);
+            assert_eq!(view.record.state, State::Running);
             assert_eq!(view.partial.expect("a partial").get(), r#"{"ticks":1.0}"#);
             assert_eq!(view.progress.expect("progress").percent, Some(60.0), "it never goes back");
             std::fs::write(house.folder().join("go"), "").expect("a file");

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Builder;
 #[cfg(feature = "loopback")]
-use crate::listener::{Listener, Listening};
+use crate::listener::{Listener, LoopbackConfig};
 
 /// Made when a client means to stay; what it returns is kept until the engine has ended.
 pub(super) type Prepare = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
@@ -95,7 +95,7 @@ impl Builder {
 /// Makes the listener: the surface that shows its links, and what runs until it is closed.
 #[cfg(feature = "loopback")]
 fn listen(
-    listening: Option<Listening>,
+    listening: Option<LoopbackConfig>,
     engine: &Handle,
     surface: raincheck_mcp::Options,
     stop: &CancellationToken,

@@ -3,7 +3,7 @@
 use raincheck::core::content::Json;
 use raincheck::core::tool::ToolSpec;
 use raincheck::process::{CommandTool, Commands};
-use raincheck::{Listening, Raincheck};
+use raincheck::{LoopbackConfig, Raincheck};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -31,7 +31,7 @@ async fn an_artifact_is_fetched_as_long_as_the_server_runs() {
     let paint = CommandTool::new(ToolSpec::new("paint", "Paints", schema), argv, folder.path());
     let tasks = folder.path().join("tasks");
     let commands = Commands::new(&tasks, vec![paint]).expect("a place");
-    let server = Raincheck::builder().tools(commands).listening(Listening::new());
+    let server = Raincheck::builder().tools(commands).listening(LoopbackConfig::new());
     let url = with_client(server, async |client| {
         call(client, "paint", json!({})).await;
         let (listed, _) = call(client, "list_tasks", json!({})).await;

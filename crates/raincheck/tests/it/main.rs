@@ -12,7 +12,7 @@ use std::time::Duration;
 use raincheck::core::error::{Error, Kind};
 use raincheck::mcp::Streams;
 use raincheck::mcp::client::{Client, Reply};
-use raincheck::{Builder, Fault, Raincheck, TaskContext, Tool};
+use raincheck::{Builder, Raincheck, TaskContext, Tool, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -29,8 +29,8 @@ struct Total {
     total: u64,
 }
 
-async fn add(sum: Sum, _context: TaskContext) -> Result<Total, Fault> {
-    let total = sum.a.checked_add(sum.b).ok_or_else(|| Fault::new("the sum is too large"))?;
+async fn add(sum: Sum, _context: TaskContext) -> Result<Total, ToolError> {
+    let total = sum.a.checked_add(sum.b).ok_or_else(|| ToolError::new("the sum is too large"))?;
     Ok(Total { total })
 }
 

@@ -16,13 +16,13 @@ use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{LaneId, ToolName};
 use raincheck_core::lifecycle::State;
-use raincheck_core::store::{self, Claim, Claimed, Directive, Post, Verdict};
+use raincheck_core::store::{self, Claim, Claimed, HeartbeatReply, Update, UpdateResult};
 use raincheck_core::task::Outcome;
 
 use super::Shared;
 use super::timers::PAUSE;
 use super::tools::Tool;
-use crate::context::{Stop, TaskContext};
+use crate::context::{StopReason, TaskContext};
 use crate::executor::{Attempt, Executor, StartReport};
 use crate::live::Live;
 use crate::shards::lock;
@@ -32,7 +32,7 @@ use crate::waits::Happened;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begin {
     Execute,
-    Adopt,
+    Reattach,
 }
 
 impl Shared {
@@ -42,8 +42,8 @@ impl Shared {
     }
 
     /// Takes up an attempt that survived a restart.
-    pub(super) fn adopt(shared: &Arc<Self>, leased: Claimed) {
-        shared.spawn(Begin::Adopt, leased);
+    pub(super) fn reattach(shared: &Arc<Self>, leased: Claimed) {
+        shared.spawn(Begin::Reattach, leased);
     }
 
     fn spawn(self: &Arc<Self>, begin: Begin, leased: Claimed) {
@@ -57,16 +57,16 @@ impl Shared {
         while let Some(leased) = next {
             let attempt = Attempt::from(leased);
             let mut live = self.live(&attempt);
-            live.is_adopted = begin == Begin::Adopt;
+            live.is_reattached = begin == Begin::Reattach;
             let live = Arc::new(live);
-            if live.is_adopted {
+            if live.is_reattached {
                 live.uses_log.store(true, Ordering::Release);
                 // A cancel that was asked for before the restart still counts.
-                live.observe(&attempt.row);
+                live.observe(&attempt.record);
             }
             self.lives.insert(Arc::clone(&live));
             self.beats.arm(live.next_beat());
-            self.observer.attempt_began(&attempt.row);
+            self.observer.attempt_began(&attempt.record);
             next = self.run_one(begin, attempt, &live).await;
             self.observer.attempt_ended();
             begin = Begin::Execute;
@@ -75,10 +75,10 @@ impl Shared {
     }
 
     fn live(&self, attempt: &Attempt) -> Live {
-        let tool = self.tools.find(attempt.row.task.tool.as_str());
+        let tool = self.tools.find(attempt.record.task.tool.as_str());
         // What goes on without its tool here may be heard by a later server that has it.
         let on_exit = tool.map_or(OnExit::Detach, |tool| tool.spec.on_exit);
-        Live::new(&attempt.row, on_exit, self.clock.now())
+        Live::new(&attempt.record, on_exit, self.clock.now())
     }
 
     /// Runs one attempt to its end and returns what its place runs next.
@@ -88,7 +88,7 @@ impl Shared {
         attempt: Attempt,
         live: &Arc<Live>,
     ) -> Option<Claimed> {
-        let (lane, tool) = (attempt.row.task.lane.clone(), attempt.row.task.tool.clone());
+        let (lane, tool) = (attempt.record.task.lane.clone(), attempt.record.task.tool.clone());
         let outcome = self.outcome_of(begin, attempt, live).await;
         live.has_ended.store(true, Ordering::Release);
         let given_back = live.was_given_back.load(Ordering::Acquire);
@@ -96,11 +96,11 @@ impl Shared {
             Some(outcome) => {
                 let next = self.finish(live, outcome, lane).await;
                 match self.tools.find(tool.as_str()) {
-                    Some(tool) => tell_recorded(&*tool.executor, live).await,
+                    Some(tool) => tell_committed(&*tool.executor, live).await,
                     // Whoever took up an attempt of a tool that is gone is not written down.
                     None => {
                         for executor in self.tools.executors() {
-                            tell_recorded(&**executor, live).await;
+                            tell_committed(&**executor, live).await;
                         }
                     }
                 }
@@ -126,23 +126,24 @@ impl Shared {
         attempt: Attempt,
         live: &Arc<Live>,
     ) -> Option<Outcome> {
-        let Some(tool) = self.tools.find(attempt.row.task.tool.as_str()) else {
+        let Some(tool) = self.tools.find(attempt.record.task.tool.as_str()) else {
             return Some(match begin {
                 Begin::Execute => Outcome::Failed(no_tool(&attempt)),
-                Begin::Adopt => self.adopt_without_tool(attempt, live).await,
+                Begin::Reattach => self.reattach_without_tool(attempt, live).await,
             });
         };
         let is_announced = tool.start_report != StartReport::AtFirstWait;
         if begin == Begin::Execute && is_announced && !self.may_run(tool, live).await {
-            return (live.reason.get() == Some(&Stop::Cancelled)).then_some(Outcome::Cancelled);
+            return (live.reason.get() == Some(&StopReason::Cancelled))
+                .then_some(Outcome::Cancelled);
         }
         let context = TaskContext::new(Arc::clone(self), Arc::clone(live));
         let run = async {
             match begin {
                 Begin::Execute => tool.executor.execute(attempt, context).await,
-                Begin::Adopt => {
-                    let adopted = tool.executor.adopt(attempt, context).await;
-                    adopted.unwrap_or_else(|| Outcome::Failed(nothing_left()))
+                Begin::Reattach => {
+                    let reattached = tool.executor.reattach(attempt, context).await;
+                    reattached.unwrap_or_else(|| Outcome::Failed(nothing_left()))
                 }
             }
         };
@@ -165,19 +166,23 @@ impl Shared {
 
     /// Takes up an attempt whose tool this server does not have: it may run on all the same, and then
     /// its outcome counts.
-    async fn adopt_without_tool(self: &Arc<Self>, attempt: Attempt, live: &Arc<Live>) -> Outcome {
-        let tool = attempt.row.task.tool.clone();
-        let adopted = async {
+    async fn reattach_without_tool(
+        self: &Arc<Self>,
+        attempt: Attempt,
+        live: &Arc<Live>,
+    ) -> Outcome {
+        let tool = attempt.record.task.tool.clone();
+        let reattached = async {
             for executor in self.tools.executors() {
                 let context = TaskContext::new(Arc::clone(self), Arc::clone(live));
-                if let Some(outcome) = executor.adopt(attempt.clone(), context).await {
+                if let Some(outcome) = executor.reattach(attempt.clone(), context).await {
                     return outcome;
                 }
             }
             Outcome::Failed(gone_with_its_tool(&tool))
         };
-        let adopted = AssertUnwindSafe(adopted).catch_unwind().await;
-        adopted.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic)))
+        let reattached = AssertUnwindSafe(reattached).catch_unwind().await;
+        reattached.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic)))
     }
 
     /// Says that the attempt runs, and looks whether it still may: a cancel can come between its
@@ -186,19 +191,21 @@ impl Shared {
         if tool.start_report == StartReport::ByExecutor {
             let beat = || self.store.heartbeat(self.clock.now(), vec![live.beat()]);
             match self.until_kept(live, beat).await.as_slice() {
-                [Directive::Cancel] if live.supports_cancel => live.stop(Stop::Cancelled),
-                [Directive::Continue | Directive::Cancel] => {}
-                _ => live.stop(Stop::Lost),
+                [HeartbeatReply::Cancel] if live.supports_cancel => {
+                    live.stop(StopReason::Cancelled);
+                }
+                [HeartbeatReply::Continue | HeartbeatReply::Cancel] => {}
+                _ => live.stop(StopReason::Lost),
             }
         } else {
-            let start = || self.post_one(Post::attempt(live.id, live.fence, Change::Start));
+            let start = || self.update_one(Update::attempt(live.id, live.fence, Change::Start));
             match self.until_kept(live, start).await {
-                Verdict::Moved(row) | Verdict::Same(row) => live.observe(&row),
-                Verdict::Late(row) | Verdict::Refused(row, _) => {
-                    live.observe(&row);
-                    live.stop(Stop::Lost);
+                UpdateResult::Moved(record) | UpdateResult::Same(record) => live.observe(&record),
+                UpdateResult::Late(record) | UpdateResult::Refused(record, _) => {
+                    live.observe(&record);
+                    live.stop(StopReason::Lost);
                 }
-                Verdict::Absent => live.stop(Stop::Lost),
+                UpdateResult::Absent => live.stop(StopReason::Lost),
             }
         }
         live.reason.get().is_none()
@@ -211,9 +218,9 @@ impl Shared {
             // A commit that failed may have been another's: the store shows only what is kept then.
             let beat = || self.store.heartbeat(self.clock.now(), vec![live.beat()]);
             match self.until_kept(live, beat).await.as_slice() {
-                [directive] if *directive != Directive::Lost => live.obey(*directive),
+                [directive] if *directive != HeartbeatReply::Lost => live.obey(*directive),
                 _ => {
-                    live.stop(Stop::Lost);
+                    live.stop(StopReason::Lost);
                     return false;
                 }
             }
@@ -230,15 +237,15 @@ impl Shared {
             true => Change::GiveUp(outcome),
             false => Change::Finish(outcome),
         };
-        let mut post = Post::attempt(live.id, live.fence, change);
-        post.extra = live.take_extra();
-        post.releases = true;
+        let mut update = Update::attempt(live.id, live.fence, change);
+        update.report = live.take_report();
+        update.releases = true;
         let once = || async {
             let then = self.is_open().then(|| Claim { lanes: vec![lane.clone()], n: 1 });
-            let posted = self.store.post(self.clock.now(), vec![post.clone()], then).await?;
-            if let (Some(Verdict::Moved(row)), Change::Finish(Outcome::Succeeded(result))) =
-                (posted.value.0.first(), &post.change)
-                && row.state == State::Succeeded
+            let posted = self.store.update(self.clock.now(), vec![update.clone()], then).await?;
+            if let (Some(UpdateResult::Moved(record)), Change::Finish(Outcome::Succeeded(result))) =
+                (posted.value.0.first(), &update.change)
+                && record.state == State::Succeeded
             {
                 self.waits.tell_early(live.id, result);
             }
@@ -248,14 +255,14 @@ impl Shared {
         let (verdicts, mut claimed) = self.until_kept(live, once).await;
         match verdicts.first() {
             // Between two attempts nobody would close it.
-            Some(Verdict::Moved(_) | Verdict::Same(_)) => self.close_logs(live).await,
-            Some(Verdict::Late(row) | Verdict::Refused(row, _)) => {
-                tracing::debug!(task = %live.id, state = %row.state, "an outcome came late");
-                if row.state.is_terminal() && row.fence == live.fence {
+            Some(UpdateResult::Moved(_) | UpdateResult::Same(_)) => self.close_logs(live).await,
+            Some(UpdateResult::Late(record) | UpdateResult::Refused(record, _)) => {
+                tracing::debug!(task = %live.id, state = %record.state, "an outcome came late");
+                if record.state.is_terminal() && record.fence == live.fence {
                     self.close_logs(live).await;
                 }
             }
-            Some(Verdict::Absent) | None => {
+            Some(UpdateResult::Absent) | None => {
                 tracing::debug!(task = %live.id, "an outcome came for a forgotten task");
                 self.waits.tell(live.id, Happened::Ended);
             }
@@ -305,15 +312,16 @@ impl Shared {
 }
 
 /// Tells an executor that its outcome is kept. What it does then is not the task's any more.
-async fn tell_recorded(executor: &dyn Executor, live: &Live) {
-    let recorded = AssertUnwindSafe(executor.recorded(live.id, live.number)).catch_unwind();
+async fn tell_committed(executor: &dyn Executor, live: &Live) {
+    let recorded =
+        AssertUnwindSafe(executor.on_outcome_committed(live.id, live.number)).catch_unwind();
     if recorded.await.is_err() {
         tracing::error!(task = %live.id, "an executor panicked");
     }
 }
 
 fn no_tool(attempt: &Attempt) -> Error {
-    let message = format!("this server has no tool `{}` any more", attempt.row.task.tool);
+    let message = format!("this server has no tool `{}` any more", attempt.record.task.tool);
     Error::new(Kind::UnknownTool, message)
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use raincheck_core::store::Directive;
+use raincheck_core::store::HeartbeatReply;
 
 use super::Shared;
-use crate::context::Stop;
+use crate::context::StopReason;
 use crate::live::Live;
 
 /// Beats that are due within this span go in one transaction.
@@ -49,11 +49,11 @@ impl Shared {
 }
 
 impl Live {
-    pub(super) fn obey(&self, directive: Directive) {
+    pub(super) fn obey(&self, directive: HeartbeatReply) {
         match directive {
-            Directive::Cancel if self.supports_cancel => self.stop(Stop::Cancelled),
-            Directive::Continue | Directive::Cancel => {}
-            Directive::Lost => self.stop(Stop::Lost),
+            HeartbeatReply::Cancel if self.supports_cancel => self.stop(StopReason::Cancelled),
+            HeartbeatReply::Continue | HeartbeatReply::Cancel => {}
+            HeartbeatReply::Lost => self.stop(StopReason::Lost),
         }
     }
 }

@@ -28,8 +28,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Makes identities.
     pub ids: Arc<dyn Ids>,
-    /// How long an attempt that survived a restart has to be adopted.
-    pub adopt_grace: Duration,
+    /// How long an attempt that survived a restart has to be reattached.
+    pub reattach_grace: Duration,
     /// How often tasks that nobody can read any more are removed [SWEEP-1].
     pub sweep_every: Duration,
 }
@@ -47,7 +47,7 @@ impl Options {
             lanes: lane::built_in(),
             clock: Arc::new(SystemClock::new()),
             ids: Arc::new(OsIds),
-            adopt_grace: Duration::from_secs(45),
+            reattach_grace: Duration::from_secs(45),
             sweep_every: Duration::from_secs(60),
         }
     }
@@ -86,7 +86,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("toolsets", &self.toolsets)
             .field("lanes", &self.lanes)
-            .field("adopt_grace", &self.adopt_grace)
+            .field("reattach_grace", &self.reattach_grace)
             .field("sweep_every", &self.sweep_every)
             .finish_non_exhaustive()
     }

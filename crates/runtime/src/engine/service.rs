@@ -32,8 +32,8 @@ pub fn start(options: Options) -> (Handle, Service) {
     let lanes = lanes_of(&options, &tools);
     let shared = Arc::new(Shared::new(&options, lanes, tools));
     let handle = Handle::new(Arc::clone(&shared));
-    let Options { toolsets, adopt_grace, sweep_every, .. } = options;
-    (handle, Service { shared, toolsets, adopt_grace, sweep_every })
+    let Options { toolsets, reattach_grace, sweep_every, .. } = options;
+    (handle, Service { shared, toolsets, reattach_grace, sweep_every })
 }
 
 fn lanes_of(options: &Options, tools: &Tools) -> BTreeMap<LaneId, lane::Config> {
@@ -53,7 +53,7 @@ fn lanes_of(options: &Options, tools: &Tools) -> BTreeMap<LaneId, lane::Config> 
 pub struct Service {
     shared: Arc<Shared>,
     toolsets: Vec<Arc<dyn ToolSet>>,
-    adopt_grace: Duration,
+    reattach_grace: Duration,
     sweep_every: Duration,
 }
 
@@ -101,10 +101,10 @@ impl Service {
         let shared = &self.shared;
         let sink = Arc::new(Sink::new(shared));
         let now = shared.clock.now();
-        let survivors = shared.store.open(now, shared.lanes(), self.adopt_grace, sink).await?;
+        let survivors = shared.store.open(now, shared.lanes(), self.reattach_grace, sink).await?;
         shared.phase.send_replace(Phase::Open);
         for survivor in survivors {
-            Shared::adopt(shared, survivor);
+            Shared::reattach(shared, survivor);
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Drop for Service {
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service")
-            .field("adopt_grace", &self.adopt_grace)
+            .field("reattach_grace", &self.reattach_grace)
             .field("sweep_every", &self.sweep_every)
             .finish_non_exhaustive()
     }

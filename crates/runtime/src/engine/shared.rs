@@ -17,8 +17,8 @@ use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::LogStore;
 use raincheck_core::progress::Progress;
-use raincheck_core::store::{self, Post, TaskStore, Verdict};
-use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::store::{self, TaskStore, Update, UpdateResult};
+use raincheck_core::task::{TaskRecord, WaitReason};
 
 use super::dispatch::Unfilled;
 use super::tools::Tools;
@@ -146,8 +146,8 @@ impl Shared {
     }
 
     /// Posts one event and waits for its commit.
-    pub(crate) async fn post_one(&self, post: Post) -> Result<Verdict, Error> {
-        let posted = self.store.post(self.clock.now(), vec![post], None).await?;
+    pub(crate) async fn update_one(&self, update: Update) -> Result<UpdateResult, Error> {
+        let posted = self.store.update(self.clock.now(), vec![update], None).await?;
         posted.receipt.committed().await?;
         let (mut verdicts, _) = posted.value;
         verdicts.pop().ok_or_else(|| {
@@ -156,19 +156,19 @@ impl Shared {
     }
 
     /// Returns the place of a task in its lane while it is in line.
-    pub(crate) async fn position(&self, row: &Row) -> Result<Option<u32>, Error> {
-        if matches!(row.state, State::Queued | State::Waiting) {
-            return Ok(self.store.position(row.id()).await?);
+    pub(crate) async fn position(&self, record: &TaskRecord) -> Result<Option<u32>, Error> {
+        if matches!(record.state, State::Queued | State::Waiting) {
+            return Ok(self.store.position(record.id()).await?);
         }
         Ok(None)
     }
 
     /// Returns what the running attempt of a task last reported.
-    pub(crate) fn report(&self, row: &Row) -> (Option<Progress>, Option<Json>) {
-        if !row.state.is_leased() {
+    pub(crate) fn report(&self, record: &TaskRecord) -> (Option<Progress>, Option<Json>) {
+        if !record.state.is_leased() {
             return (None, None);
         }
-        match self.lives.get(row.id()).filter(|live| live.fence == row.fence) {
+        match self.lives.get(record.id()).filter(|live| live.fence == record.fence) {
             Some(live) => {
                 let report = lock(&live.report);
                 (report.progress.clone(), report.partial.clone())

@@ -11,7 +11,7 @@ use raincheck_core::store::Durability;
 
 use super::Shared;
 use super::shared::Phase;
-use crate::context::Stop;
+use crate::context::StopReason;
 use crate::shards::lock;
 
 /// How long attempts that are told to stop have for it.
@@ -50,11 +50,11 @@ impl Shared {
 
     /// Tells every attempt to stop that cannot outlive the process; tells whether there is one.
     fn stop_attempts(&self) -> bool {
-        let none_survives = self.store.traits().durability == Durability::None;
+        let none_survives = self.store.capabilities().durability == Durability::None;
         let mut any = false;
         for live in self.lives.all() {
             if none_survives || live.on_exit == OnExit::Stop {
-                live.stop(Stop::Shutdown);
+                live.stop(StopReason::Shutdown);
                 any = true;
             }
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::ChangeSink;
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 
 use super::Shared;
 use crate::waits::Happened;
@@ -19,29 +19,29 @@ impl Sink {
 }
 
 impl ChangeSink for Sink {
-    fn changed(&self, rows: &[Row]) {
+    fn changed(&self, rows: &[TaskRecord]) {
         let Some(shared) = self.0.upgrade() else { return };
-        for row in rows {
-            shared.changed(row);
+        for record in rows {
+            shared.changed(record);
         }
     }
 }
 
 impl Shared {
-    fn changed(&self, row: &Row) {
-        self.observer.changed(row);
-        if let Some((at, _)) = row.deadlines.next() {
+    fn changed(&self, record: &TaskRecord) {
+        self.observer.changed(record);
+        if let Some((at, _)) = record.deadlines.next() {
             self.timers.arm(at);
         }
         // A new task is leased by its own submit; one that came back to the queue is not.
-        if row.state == State::Queued && row.n_events > 1 {
-            self.unfilled.mark(row.task.lane.clone());
+        if record.state == State::Queued && record.n_events > 1 {
+            self.unfilled.mark(record.task.lane.clone());
         }
-        let has_ended = row.state.is_terminal();
-        if has_ended || row.cancel.is_some() {
-            self.lives.observe(row);
+        let has_ended = record.state.is_terminal();
+        if has_ended || record.cancel.is_some() {
+            self.lives.observe(record);
         }
         let happened = if has_ended { Happened::Ended } else { Happened::Moved };
-        self.waits.tell(row.id(), happened);
+        self.waits.tell(record.id(), happened);
     }
 }

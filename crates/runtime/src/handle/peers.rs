@@ -3,8 +3,8 @@
 use raincheck_core::decide::{Change, Refusal};
 use raincheck_core::error::Error;
 use raincheck_core::ids::{Fence, TaskId};
-use raincheck_core::store::{Post, Verdict};
-use raincheck_core::task::{Outcome, Row};
+use raincheck_core::store::{Update, UpdateResult};
+use raincheck_core::task::{Outcome, TaskRecord};
 
 use super::Handle;
 
@@ -12,11 +12,11 @@ use super::Handle;
 #[derive(Clone, Debug)]
 pub enum Told {
     /// It is the task's outcome.
-    Counted(Row),
+    Counted(TaskRecord),
     /// The task had ended: it was kept beside the outcome, if it was the first [LEASE-7].
-    Ended(Row),
+    Ended(TaskRecord),
     /// It speaks for an attempt that is not the task's any more, or is no longer under way [LEASE-1].
-    Stale(Row),
+    Stale(TaskRecord),
     /// Nobody has such a task.
     Unknown,
 }
@@ -41,32 +41,43 @@ impl Handle {
     ) -> Result<Told, Error> {
         self.shared.ready().await?;
         // Nobody's fence moves nothing, and shows the row.
-        let row = match self.post(id, Fence::NONE, Change::Start).await? {
-            Verdict::Moved(row)
-            | Verdict::Same(row)
-            | Verdict::Late(row)
-            | Verdict::Refused(row, _) => row,
-            Verdict::Absent => return Ok(Told::Unknown),
+        let record = match self.update(id, Fence::NONE, Change::Start).await? {
+            UpdateResult::Moved(record)
+            | UpdateResult::Same(record)
+            | UpdateResult::Late(record)
+            | UpdateResult::Refused(record, _) => record,
+            UpdateResult::Absent => return Ok(Told::Unknown),
         };
-        let fence = fence.unwrap_or(row.fence);
-        if fence != row.fence {
-            return Ok(Told::Stale(row));
+        let fence = fence.unwrap_or(record.fence);
+        if fence != record.fence {
+            return Ok(Told::Stale(record));
         }
         let Some(outcome) = outcome else {
-            return Ok(if row.state.is_terminal() { Told::Ended(row) } else { Told::Stale(row) });
+            return Ok(if record.state.is_terminal() {
+                Told::Ended(record)
+            } else {
+                Told::Stale(record)
+            });
         };
-        Ok(match self.post(id, fence, Change::Finish(outcome)).await? {
-            Verdict::Moved(row) | Verdict::Same(row) => Told::Counted(row),
-            Verdict::Late(row) => Told::Ended(row),
-            Verdict::Refused(row, Refusal::State(_)) if row.state.is_terminal() => Told::Ended(row),
-            Verdict::Refused(row, _) => Told::Stale(row),
-            Verdict::Absent => Told::Unknown,
+        Ok(match self.update(id, fence, Change::Finish(outcome)).await? {
+            UpdateResult::Moved(record) | UpdateResult::Same(record) => Told::Counted(record),
+            UpdateResult::Late(record) => Told::Ended(record),
+            UpdateResult::Refused(record, Refusal::State(_)) if record.state.is_terminal() => {
+                Told::Ended(record)
+            }
+            UpdateResult::Refused(record, _) => Told::Stale(record),
+            UpdateResult::Absent => Told::Unknown,
         })
     }
 
-    async fn post(&self, id: TaskId, fence: Fence, change: Change) -> Result<Verdict, Error> {
+    async fn update(
+        &self,
+        id: TaskId,
+        fence: Fence,
+        change: Change,
+    ) -> Result<UpdateResult, Error> {
         let shared = std::sync::Arc::clone(&self.shared);
-        let post = Post::attempt(id, fence, change);
-        self.shared.detached(async move { shared.post_one(post).await }).await
+        let update = Update::attempt(id, fence, change);
+        self.shared.detached(async move { shared.update_one(update).await }).await
     }
 }

@@ -12,8 +12,8 @@ use raincheck_core::ids::{ArtifactId, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::log::{Line, may_grow};
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Post, Verdict};
-use raincheck_core::task::{Payload, Row, TaskEvent, WaitReason};
+use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Update, UpdateResult};
+use raincheck_core::task::{TaskDetails, TaskEvent, TaskRecord, WaitReason};
 
 use super::{Accepted, Cancelled, Handle, Kept, View, Waited};
 use crate::waits::Watch;
@@ -29,21 +29,21 @@ impl Handle {
     pub async fn view(&self, scope: &Scope, id: TaskId) -> Result<View, Error> {
         self.shared.ready().await?;
         match self.shared.store.find(scope, id).await? {
-            Found::Task(row, payload) => self.show(row, payload).await,
-            Found::Tombstone(row) => Ok(tombstone(row)),
+            Found::Task(record, payload) => self.show(record, payload).await,
+            Found::Tombstone(record) => Ok(tombstone(record)),
             Found::Absent => Err(Error::not_found()),
         }
     }
 
     /// Adds to a committed task what only the engine knows.
-    async fn show(&self, row: Row, payload: Arc<Payload>) -> Result<View, Error> {
-        let position = self.shared.position(&row).await?;
-        let (progress, partial) = self.shared.report(&row);
+    async fn show(&self, record: TaskRecord, payload: Arc<TaskDetails>) -> Result<View, Error> {
+        let position = self.shared.position(&record).await?;
+        let (progress, partial) = self.shared.report(&record);
         Ok(View {
             progress: progress.or_else(|| payload.progress.clone()),
             partial: partial.or_else(|| payload.partial.clone()),
             payload: Some(payload),
-            row,
+            record,
             position,
         })
     }
@@ -65,11 +65,11 @@ impl Handle {
         let mut watch = self.watch(id);
         loop {
             match self.shared.store.find(scope, id).await? {
-                Found::Task(row, payload) if row.state.is_terminal() => {
-                    return self.show(row, payload).await;
+                Found::Task(record, payload) if record.state.is_terminal() => {
+                    return self.show(record, payload).await;
                 }
                 Found::Task(..) => {}
-                Found::Tombstone(row) => return Ok(tombstone(row)),
+                Found::Tombstone(record) => return Ok(tombstone(record)),
                 Found::Absent => return Err(Error::not_found()),
             }
             if timeout_at(deadline, watch.ended()).await.is_err() {
@@ -87,17 +87,17 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn wait_accepted(&self, accepted: Accepted, wait: Duration) -> Result<View, Error> {
-        let Accepted { row, watch, .. } = accepted;
+        let Accepted { record, watch, .. } = accepted;
         if let Some(mut watch) = watch {
             // The watch began before the task: its end cannot have come unheard.
             let _late = timeout(wait.min(FOREVER), watch.ended()).await;
-            return self.accepted_view(&row).await;
+            return self.accepted_view(&record).await;
         }
-        self.wait_end(&row.task.scope, row.id(), wait).await
+        self.wait_end(&record.task.scope, record.id(), wait).await
     }
 
-    async fn accepted_view(&self, row: &Row) -> Result<View, Error> {
-        let view = self.view(&row.task.scope, row.id()).await;
+    async fn accepted_view(&self, record: &TaskRecord) -> Result<View, Error> {
+        let view = self.view(&record.task.scope, record.id()).await;
         view.map_err(|error| if error.kind == Kind::NotFound { lost() } else { error })
     }
 
@@ -111,15 +111,15 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn wait_result(&self, accepted: Accepted, wait: Duration) -> Result<Waited, Error> {
-        let Accepted { row, watch, .. } = accepted;
+        let Accepted { record, watch, .. } = accepted;
         let view = if let Some(mut watch) = watch {
             let _late = timeout(wait.min(FOREVER), watch.ended()).await;
             if let Some(result) = watch.take_early() {
                 return Ok(Waited::Result(result));
             }
-            self.accepted_view(&row).await?
+            self.accepted_view(&record).await?
         } else {
-            self.wait_end(&row.task.scope, row.id(), wait).await?
+            self.wait_end(&record.task.scope, record.id(), wait).await?
         };
         Ok(Waited::View(Box::new(view)))
     }
@@ -146,24 +146,26 @@ impl Handle {
         reason: Option<Arc<str>>,
     ) -> Result<Cancelled, Error> {
         self.shared.ready().await?;
-        let post = Post {
+        let update = Update {
             id,
             scope: Some(scope.clone()),
             fence: None,
             change: Change::RequestCancel { reason },
-            extra: None,
+            report: None,
             releases: false,
         };
         let shared = Arc::clone(&self.shared);
-        let verdict = self.shared.detached(async move { shared.post_one(post).await }).await?;
+        let verdict = self.shared.detached(async move { shared.update_one(update).await }).await?;
         match verdict {
-            Verdict::Moved(row) | Verdict::Same(row) => Ok(Cancelled { row, acknowledged: true }),
-            Verdict::Late(row) | Verdict::Refused(row, _) => {
-                Ok(Cancelled { row, acknowledged: false })
+            UpdateResult::Moved(record) | UpdateResult::Same(record) => {
+                Ok(Cancelled { record, acknowledged: true })
             }
-            Verdict::Absent => match self.shared.store.find(scope, id).await? {
-                Found::Task(row, _) | Found::Tombstone(row) => {
-                    Ok(Cancelled { row, acknowledged: false })
+            UpdateResult::Late(record) | UpdateResult::Refused(record, _) => {
+                Ok(Cancelled { record, acknowledged: false })
+            }
+            UpdateResult::Absent => match self.shared.store.find(scope, id).await? {
+                Found::Task(record, _) | Found::Tombstone(record) => {
+                    Ok(Cancelled { record, acknowledged: false })
                 }
                 Found::Absent => Err(Error::not_found()),
             },
@@ -183,7 +185,7 @@ impl Handle {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error> {
+    ) -> Result<Page<TaskRecord>, Error> {
         self.shared.ready().await?;
         Ok(self.shared.store.list(scope, filter, before, limit).await?)
     }
@@ -210,15 +212,15 @@ impl Handle {
         let mut watch = self.watch(id);
         let mut is_over = wait.is_zero();
         loop {
-            let row = match self.shared.store.find(scope, id).await? {
-                Found::Task(row, _) => row,
+            let record = match self.shared.store.find(scope, id).await? {
+                Found::Task(record, _) => record,
                 Found::Tombstone(_) => {
                     return Err(Error::new(Kind::Expired, "the retention of the task is over"));
                 }
                 Found::Absent => return Err(Error::not_found()),
             };
             // An executor that is still being stopped may write on after the end of its task.
-            let has_writer = may_grow(row.state) || self.shared.has_executor(id);
+            let has_writer = may_grow(record.state) || self.shared.has_executor(id);
             let page = self.shared.logs.read(id, after, limit).await?;
             if is_over || !has_writer || !page.items.is_empty() || limit == 0 {
                 return Ok(page);
@@ -305,8 +307,8 @@ fn lost() -> Error {
     Error::new(Kind::WorkerLost, "the store lost the task before it was committed")
 }
 
-const fn tombstone(row: Row) -> View {
-    View { row, payload: None, progress: None, partial: None, position: None }
+const fn tombstone(record: TaskRecord) -> View {
+    View { record, payload: None, progress: None, partial: None, position: None }
 }
 
 /// A wait that outlives every process, short enough to be added to an instant.

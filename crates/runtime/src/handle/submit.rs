@@ -8,14 +8,14 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::idempotency;
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::store::{Claim, Posted, Submit, Submitted};
+use raincheck_core::store::{Claim, Submit, Submitted, Write};
 use raincheck_core::task::{Resources, Task};
 use raincheck_core::tool::ToolSpec;
 
 use super::{Accepted, Handle, Request, Submission};
 use crate::engine::Shared;
 use crate::executor::StartReport;
-use crate::toolset::{Call, Placement, Route};
+use crate::toolset::{Call, Route, TaskPlan};
 
 impl Handle {
     /// Accepts a request, and begins with it at once when its lane has a free place.
@@ -67,32 +67,33 @@ async fn accept(shared: Arc<Shared>, submit: Submit) -> Result<Submission, Error
     let claim = Claim { lanes: vec![lane.clone()], n: 1 };
     let now = shared.clock.now();
     let posted = shared.store.submit(now, vec![submit], Some(claim)).await?;
-    let Posted { value: (mut submitted, claimed), receipt } = posted;
+    let Write { value: (mut submitted, claimed), receipt } = posted;
     if let Err(error) = receipt.committed().await {
         // It may have leased another task, which stands in line again.
         shared.look_again();
         return Err(error.into());
     }
-    let leased = claimed.iter().find(|leased| leased.row.id() == id).map(|own| own.row.clone());
+    let leased =
+        claimed.iter().find(|leased| leased.record.id() == id).map(|own| own.record.clone());
     for leased in claimed {
         Shared::drive(&shared, leased);
     }
     match submitted.pop() {
-        Some(Submitted::Inserted { row, position, delay }) => {
+        Some(Submitted::Inserted { record, position, delay }) => {
             shared.observer.submitted();
             let is_in_line = leased.is_none();
             Ok(Submission::Task(Accepted {
-                row: leased.unwrap_or(row),
+                record: leased.unwrap_or(record),
                 position: is_in_line.then_some(position),
                 delay: delay.filter(|_| is_in_line),
                 existing: false,
                 watch: None,
             }))
         }
-        Some(Submitted::Existing(row)) => {
-            let position = shared.position(&row).await?;
+        Some(Submitted::Existing(record)) => {
+            let position = shared.position(&record).await?;
             Ok(Submission::Task(Accepted {
-                row,
+                record,
                 position,
                 delay: None,
                 existing: true,
@@ -114,16 +115,17 @@ fn prepare(
     shared: &Shared,
     spec: &ToolSpec,
     request: Request,
-    placement: Placement,
+    placement: TaskPlan,
 ) -> Result<Submit, Error> {
-    let Placement { lane, waiting, mut limits, retry } = placement;
+    let TaskPlan { lane, waiting, mut limits, retry } = placement;
     let lane = request.lane.unwrap_or(lane);
     let config = shared.lane(&lane).ok_or_else(|| no_lane(shared, &lane))?;
     if !(-100..=100).contains(&request.priority) {
         return Err(out_of_range("priority", request.priority, "must be between -100 and 100"));
     }
     check_resources(&lane, &config, &request.resources)?;
-    limits.run = run_limit(spec, &lane, &config, request.max_runtime, limits.run)?;
+    limits.run_timeout =
+        run_timeout(spec, &lane, &config, request.max_runtime, limits.run_timeout)?;
     if let Some(ttl) = request.ttl {
         limits.retention = ttl;
     }
@@ -157,7 +159,7 @@ fn prepare(
 }
 
 /// Checks the run limit that a caller wishes; the tool's own is kept within the lane's [TIME-3].
-fn run_limit(
+fn run_timeout(
     spec: &ToolSpec,
     lane: &LaneId,
     config: &lane::Config,

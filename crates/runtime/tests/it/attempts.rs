@@ -14,8 +14,8 @@ use raincheck_core::store::{MemoryStore, TaskStore as _};
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
-    Attempt, Call, Executor, Functions, Placement, Route, StartReport, Stop, TaskContext, ToolSet,
-    View,
+    Attempt, Call, Executor, Functions, Route, StartReport, StopReason, TaskContext, TaskPlan,
+    ToolSet, View,
 };
 
 use crate::gated::Gated;
@@ -31,17 +31,17 @@ fn retrying(name: &str) -> ToolSpec {
 async fn a_failure_that_is_worth_it_is_tried_again_after_growing_pauses() {
     // [RETRY-1]
     let tools = Functions::new().with(retrying("flaky"), |_, context| async move {
-        if context.number() < 3 { failed() } else { text("third time") }
+        if context.attempt_number() < 3 { failed() } else { text("third time") }
     });
     let world = World::new(tools);
     let before = world.handle.now();
     let id = world.call("flaky").await;
     let view = world.end(id).await;
-    assert_eq!((view.row.state, view.row.attempt), (State::Succeeded, 3));
+    assert_eq!((view.record.state, view.record.attempt), (State::Succeeded, 3));
     let payload = view.payload.expect("readable");
     let ends: Vec<_> = payload.attempts.iter().map(|attempt| attempt.ended).collect();
     assert_eq!(ends, ["retried", "retried", "succeeded"]);
-    let took = view.row.ended_at.expect("ended").since(before).as_secs();
+    let took = view.record.ended_at.expect("ended").since(before).as_secs();
     assert!((18..=24).contains(&took), "6..8 s and 12..16 s, not {took} s");
 }
 
@@ -54,10 +54,10 @@ async fn the_last_failure_stands_and_the_lane_goes_on_meanwhile() {
     let world = World::new(tools);
     let broken = world.call("broken").await;
     let fine = world.call("fine").await;
-    let ended_at = world.end(fine).await.row.ended_at.expect("ended");
+    let ended_at = world.end(fine).await.record.ended_at.expect("ended");
     let view = world.end(broken).await;
-    assert!(view.row.ended_at > Some(ended_at), "the pause does not hold the place");
-    assert_eq!((failure(&view).kind, view.row.attempt), (Kind::ToolFailed, 3));
+    assert!(view.record.ended_at > Some(ended_at), "the pause does not hold the place");
+    assert_eq!((failure(&view).kind, view.record.attempt), (Kind::ToolFailed, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,23 +68,23 @@ async fn a_task_can_be_cancelled_in_the_pause_between_attempts() {
     world.reaches(id, State::Waiting).await;
     assert_eq!(world.cancel(id).await, (State::Cancelled, true));
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(world.view(id).await.row.attempt, 1);
+    assert_eq!(world.view(id).await.record.attempt, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_attempt_keeps_its_lease_by_heartbeats() {
     // [LEASE-2]
     let gate = Gate::new();
-    let endless = ToolSpec { run_limit: None, ..spec("gate") };
+    let endless = ToolSpec { run_timeout: None, ..spec("gate") };
     let world = World::new(gate.tool(Functions::new(), endless));
     let id = world.call("gate").await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let view = world.view(id).await;
-    assert_eq!(view.row.state, State::Running);
-    let silent = world.handle.now().since(view.row.heartbeat_at.expect("a heartbeat"));
+    assert_eq!(view.record.state, State::Running);
+    let silent = world.handle.now().since(view.record.heartbeat_at.expect("a heartbeat"));
     assert!(silent <= Duration::from_secs(10), "a third of the lease, not {silent:?}");
     gate.open(1);
-    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    assert_eq!(world.end(id).await.record.state, State::Succeeded);
 }
 
 /// An executor whose peer is not there the first time.
@@ -100,9 +100,9 @@ impl Executor for Shy {
             return text("delivered");
         }
         if self.has_started {
-            context.started().await.expect("it is the task's");
+            context.protocol().started().await.expect("it is the task's");
         }
-        match context.not_delivered().await {
+        match context.protocol().not_delivered().await {
             Ok(()) => text("this is ignored"),
             Err(error) => Outcome::Failed(error),
         }
@@ -122,7 +122,7 @@ impl ToolSet for ShySet {
     }
 
     async fn route(&self, _: &Call) -> Result<Route, Error> {
-        Ok(Route::Task(Box::new(Placement::from_spec(&spec("shy")))))
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(&spec("shy")))))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
@@ -141,7 +141,7 @@ async fn end_of_shy(has_started: bool) -> View {
 async fn what_was_not_delivered_goes_back_to_the_queue_unspent() {
     // [LEASE-5]
     let view = end_of_shy(false).await;
-    assert_eq!((view.row.state, view.row.attempt), (State::Succeeded, 1));
+    assert_eq!((view.record.state, view.record.attempt), (State::Succeeded, 1));
     let payload = view.payload.expect("readable");
     assert_eq!(payload.outcome, Some(text("delivered")));
 }
@@ -150,7 +150,7 @@ async fn what_was_not_delivered_goes_back_to_the_queue_unspent() {
 async fn what_was_started_cannot_be_called_undelivered() {
     // [LEASE-5] [STATE-3]
     let view = end_of_shy(true).await;
-    assert_eq!((view.row.state, view.row.attempt), (State::Failed, 1));
+    assert_eq!((view.record.state, view.record.attempt), (State::Failed, 1));
 }
 
 /// An executor that says itself when its attempt runs.
@@ -162,12 +162,12 @@ impl Executor for Announcing {
     async fn execute(&self, _: Attempt, context: TaskContext) -> Outcome {
         self.0.note(context.id());
         self.0.pass().await;
-        if let Err(error) = context.leased().await {
+        if let Err(error) = context.protocol().leased().await {
             return Outcome::Failed(error);
         }
         self.0.note(context.id());
         self.0.pass().await;
-        match context.runs().await {
+        match context.protocol().runs().await {
             Ok(()) => text("ran"),
             Err(error) => Outcome::Failed(error),
         }
@@ -185,7 +185,7 @@ impl ToolSet for Announcing {
     }
 
     async fn route(&self, _: &Call) -> Result<Route, Error> {
-        Ok(Route::Task(Box::new(Placement::from_spec(&spec("announcing")))))
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(&spec("announcing")))))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
@@ -201,7 +201,7 @@ async fn unannounced() -> (Gate, Arc<Gated>, World, TaskId) {
     let world = World::with(options);
     let id = world.call("announcing").await;
     gate.begun(1).await;
-    assert_eq!(world.view(id).await.row.state, State::Scheduled);
+    assert_eq!(world.view(id).await.record.state, State::Scheduled);
     (gate, store, world, id)
 }
 
@@ -214,7 +214,7 @@ async fn an_executor_can_wait_for_the_commit_of_its_lease() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(gate.n_begun(), 1, "it went on before its lease was committed");
     store.commit();
-    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    assert_eq!(world.end(id).await.record.state, State::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,8 +239,8 @@ async fn a_start_is_told_until_the_store_keeps_it() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let mended = world.handle.now();
     store.mend();
-    let row = world.end(id).await.row;
-    assert_eq!((row.state, row.started_at >= Some(mended)), (State::Succeeded, true));
+    let record = world.end(id).await.record;
+    assert_eq!((record.state, record.started_at >= Some(mended)), (State::Succeeded, true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,14 +251,14 @@ async fn an_attempt_whose_store_forgot_it_is_told_that_it_is_lost() {
     let store = Arc::clone(&options.store);
     let world = World::with(options);
     let id = world.call("gate").await;
-    let row = world.reaches(id, State::Running).await.row;
+    let record = world.reaches(id, State::Running).await.record;
     // Another life of the store has taken the lease away.
-    let lapsed = row.deadlines.get(raincheck_core::deadline::Kind::Lease).expect("a lease");
+    let lapsed = record.deadlines.get(raincheck_core::deadline::Kind::Lease).expect("a lease");
     store.fire(lapsed, 10).await.expect("fired");
     let view = world.end(id).await;
-    assert_eq!((failure(&view).kind, view.row.state), (Kind::WorkerLost, State::Failed));
+    assert_eq!((failure(&view).kind, view.record.state), (Kind::WorkerLost, State::Failed));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(gate.told(), [Stop::Lost]);
+    assert_eq!(gate.told(), [StopReason::Lost]);
     gate.open(1);
 }
 
@@ -278,7 +278,7 @@ async fn a_function_that_computes_for_long_is_not_called_unaccepted() {
     });
     let world = World::with(options(tools).with_store(store));
     let id = world.call("busy").await;
-    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    assert_eq!(world.end(id).await.record.state, State::Succeeded);
 }
 
 /// An executor that is clumsy, or slow, when it hears that an outcome is recorded.
@@ -293,7 +293,7 @@ impl Executor for Deaf {
         text("fine")
     }
 
-    async fn recorded(&self, _: TaskId, _: u32) {
+    async fn on_outcome_committed(&self, _: TaskId, _: u32) {
         assert!(!self.panics, "a bug of the executor");
         tokio::time::sleep(Duration::from_secs(3600)).await;
     }
@@ -306,7 +306,7 @@ impl ToolSet for Deaf {
     }
 
     async fn route(&self, _: &Call) -> Result<Route, Error> {
-        Ok(Route::Task(Box::new(Placement::from_spec(&spec("deaf")))))
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(&spec("deaf")))))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
@@ -320,7 +320,7 @@ async fn an_executor_that_panics_after_its_attempt_takes_no_other_task_with_it()
     let world = World::with(options(Functions::new()).with_tools(Arc::new(Deaf { panics: true })));
     let (first, second) = (world.call("deaf").await, world.call("deaf").await);
     for id in [first, second] {
-        assert_eq!(world.end(id).await.row.state, State::Succeeded);
+        assert_eq!(world.end(id).await.record.state, State::Succeeded);
     }
 }
 

@@ -28,7 +28,7 @@ async fn a_wait_sleeps_until_the_event() {
     let scope = Scope::local();
     let waits = (0..10).map(|_| world.handle.wait_end(&scope, id, LONG));
     for view in futures_util::future::join_all(waits).await {
-        assert_eq!(view.expect("a task").row.state, State::Succeeded);
+        assert_eq!(view.expect("a task").record.state, State::Succeeded);
     }
     assert_eq!(world.handle.now().since(before), nap, "nobody polled past the event");
 }
@@ -46,18 +46,18 @@ async fn a_caller_that_waits_hears_the_end_of_what_it_submitted_whenever_it_come
 
     let before = world.handle.now();
     let accepted = world.submit(inline("quick", Some("k"))).await;
-    world.end(accepted.row.id()).await;
+    world.end(accepted.record.id()).await;
     let view = world.handle.wait_accepted(accepted, LONG).await.expect("a task");
-    assert_eq!(view.row.state, State::Succeeded, "it ended before the wait began");
+    assert_eq!(view.record.state, State::Succeeded, "it ended before the wait began");
 
     let again = world.submit(inline("quick", Some("k"))).await;
     let view = world.handle.wait_accepted(again, LONG).await.expect("a task");
-    assert_eq!(view.row.state, State::Succeeded, "it ended before the submit");
+    assert_eq!(view.record.state, State::Succeeded, "it ended before the submit");
     assert_eq!(world.handle.now(), before, "nobody waited");
 
     let accepted = world.submit(inline("gate", None)).await;
     let view = world.handle.wait_accepted(accepted, Duration::from_secs(1)).await.expect("a task");
-    assert_eq!(view.row.state, State::Running, "as it is when the wait is over");
+    assert_eq!(view.record.state, State::Running, "as it is when the wait is over");
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,8 @@ use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
-    Attempt, Call, Executor, Functions, Placement, Route, StartReport, Stop, TaskContext, ToolSet,
+    Attempt, Call, Executor, Functions, Route, StartReport, StopReason, TaskContext, TaskPlan,
+    ToolSet,
 };
 
 use crate::world::{Gate, World, polite, request, spec, text};
@@ -39,9 +40,9 @@ async fn a_running_task_is_told_at_once_and_ends_by_its_own_event() {
     let before = world.handle.now();
     assert_eq!(world.cancel(id).await, (State::CancelRequested, true));
     let view = world.end(id).await;
-    assert_eq!(view.row.state, State::Cancelled);
-    assert_eq!(view.row.ended_at, Some(before), "nothing waited");
-    let reason = view.row.cancel.and_then(|cancel| cancel.reason);
+    assert_eq!(view.record.state, State::Cancelled);
+    assert_eq!(view.record.ended_at, Some(before), "nothing waited");
+    let reason = view.record.cancel.and_then(|cancel| cancel.reason);
     assert_eq!(reason.as_deref(), Some("enough"));
 }
 
@@ -58,8 +59,8 @@ async fn a_running_task_that_cannot_be_cancelled_still_reports_its_result() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     gate.open(1);
     let view = world.end(id).await;
-    assert_eq!(view.row.state, State::Succeeded);
-    assert!(view.row.cancel.is_some() && gate.told().is_empty());
+    assert_eq!(view.record.state, State::Succeeded);
+    assert!(view.record.cancel.is_some() && gate.told().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,15 +84,15 @@ async fn an_outcome_from_before_the_cancel_was_seen_wins() {
     world.cancel(id).await;
     gate.open(1);
     let view = world.end(id).await;
-    assert_eq!((view.row.state, view.row.cancel.is_some()), (State::Succeeded, true));
+    assert_eq!((view.record.state, view.record.cancel.is_some()), (State::Succeeded, true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_the_commitment_to_end_only_cancelled_is_left() {
     // [CANCEL-5]
     let tools = Functions::new().with(spec("late"), |_, context| async move {
-        context.stop().cancelled().await;
-        context.committed_to_end().await;
+        context.cancellation_token().cancelled().await;
+        context.protocol().committed_to_end().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         text("finished all the same")
     });
@@ -100,7 +101,7 @@ async fn after_the_commitment_to_end_only_cancelled_is_left() {
     world.reaches(id, State::Running).await;
     world.cancel(id).await;
     world.reaches(id, State::Cancelling).await;
-    assert_eq!(world.end(id).await.row.state, State::Cancelled);
+    assert_eq!(world.end(id).await.record.state, State::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,13 +115,13 @@ async fn past_the_grace_the_task_ends_but_its_place_waits_for_the_executor() {
     world.cancel(id).await;
     let next = world.call("gate").await;
     let view = world.end(id).await;
-    assert_eq!(view.row.state, State::Cancelled);
-    let grace = view.row.task.limits.grace + KILL_MARGIN;
-    assert_eq!(view.row.ended_at, Some(before + grace));
-    assert_eq!(gate.told(), [Stop::Cancelled]);
-    assert_eq!(world.view(next).await.row.state, State::Queued);
+    assert_eq!(view.record.state, State::Cancelled);
+    let grace = view.record.task.limits.grace + KILL_MARGIN;
+    assert_eq!(view.record.ended_at, Some(before + grace));
+    assert_eq!(gate.told(), [StopReason::Cancelled]);
+    assert_eq!(world.view(next).await.record.state, State::Queued);
     gate.open(2);
-    assert_eq!(world.end(next).await.row.state, State::Succeeded);
+    assert_eq!(world.end(next).await.record.state, State::Succeeded);
     let late = world.view(id).await.payload.expect("readable").late.clone();
     assert_eq!(late, Some(text("through the gate")));
 }
@@ -133,10 +134,10 @@ impl Executor for Late {
     async fn execute(&self, _: Attempt, context: TaskContext) -> Outcome {
         self.0.store(true, Ordering::SeqCst);
         tokio::select! {
-            () = context.stop().cancelled() => {}
+            () = context.cancellation_token().cancelled() => {}
             () = tokio::time::sleep(Duration::from_secs(1)) => {}
         }
-        match context.accepted().await.and(context.started().await) {
+        match context.protocol().accepted().await.and(context.protocol().started().await) {
             Ok(()) if context.stop_reason().is_none() => text("ran"),
             Ok(()) => Outcome::Cancelled,
             Err(error) => Outcome::Failed(error),
@@ -155,7 +156,7 @@ impl ToolSet for Late {
     }
 
     async fn route(&self, _: &Call) -> Result<Route, Error> {
-        Ok(Route::Task(Box::new(Placement::from_spec(&self.specs()[0]))))
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(&self.specs()[0]))))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
@@ -175,9 +176,9 @@ async fn an_executor_that_reports_its_start_is_scheduled_until_then() {
     // [TIME-3] [LEASE-5]
     let (world, _) = late();
     let id = world.call("late").await;
-    assert_eq!(world.view(id).await.row.state, State::Scheduled);
-    assert_eq!(world.view(id).await.row.timeout_at(), None);
-    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    assert_eq!(world.view(id).await.record.state, State::Scheduled);
+    assert_eq!(world.view(id).await.record.timeout_at(), None);
+    assert_eq!(world.end(id).await.record.state, State::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,9 +187,9 @@ async fn a_cancel_between_the_lease_and_the_start_is_seen() {
     let (world, was_called) = late();
     let accepted = world.submit(request("late")).await;
     // Nothing has run since the submit: the driver is spawned but was not polled.
-    assert_eq!(accepted.row.state, State::Scheduled);
-    assert_eq!(world.cancel(accepted.row.id()).await, (State::CancelRequested, true));
-    assert_eq!(world.end(accepted.row.id()).await.row.state, State::Cancelled);
+    assert_eq!(accepted.record.state, State::Scheduled);
+    assert_eq!(world.cancel(accepted.record.id()).await, (State::CancelRequested, true));
+    assert_eq!(world.end(accepted.record.id()).await.record.state, State::Cancelled);
     assert!(!was_called.load(Ordering::SeqCst), "it was cancelled before it could run");
 }
 

@@ -33,8 +33,8 @@ async fn nothing_is_answered_or_executed_before_its_commit() {
     assert_eq!(gate.n_begun(), 0, "it ran before its commit");
     store.commit();
     let Ok(Submission::Task(accepted)) = submit.await else { panic!("accepted") };
-    world.reaches(accepted.row.id(), State::Running).await;
-    assert_eq!(gate.begun(1).await, [accepted.row.id()]);
+    world.reaches(accepted.record.id(), State::Running).await;
+    assert_eq!(gate.begun(1).await, [accepted.record.id()]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ async fn a_caller_that_goes_away_loses_nothing() {
         let all = world.handle.list(&Scope::local(), &Default::default(), None, 9).await;
         let rows = all.expect("a list").items;
         assert_eq!(rows.len(), 1, "the task is there");
-        ended = rows.iter().filter(|row| row.state == State::Succeeded).count();
+        ended = rows.iter().filter(|record| record.state == State::Succeeded).count();
     }
 }
 
@@ -68,7 +68,7 @@ async fn a_cancel_whose_caller_goes_away_counts() {
     store.hold_commits();
     assert!(world.handle.cancel(&Scope::local(), second, None).now_or_never().is_none());
     store.commit();
-    assert_eq!(world.end(second).await.row.state, State::Cancelled);
+    assert_eq!(world.end(second).await.record.state, State::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +100,7 @@ async fn a_store_that_breaks_down_refuses_and_the_engine_lives_on() {
     assert_eq!(error.kind, Kind::StorageUnavailable);
     gate.open(1);
     tokio::time::sleep(60 * SECOND).await;
-    assert_eq!(world.view(id).await.row.state, State::Running, "nothing was made up");
+    assert_eq!(world.view(id).await.record.state, State::Running, "nothing was made up");
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,11 +114,11 @@ async fn an_outcome_that_the_store_refuses_is_kept_until_it_takes_it() {
     store.break_down();
     gate.open(2);
     tokio::time::sleep(15 * SECOND).await;
-    assert_eq!(world.view(first).await.row.state, State::Running, "nothing was made up");
+    assert_eq!(world.view(first).await.record.state, State::Running, "nothing was made up");
     store.mend();
     for id in [first, second] {
         let view = world.end(id).await;
-        assert_eq!((view.row.state, view.row.attempt), (State::Succeeded, 1));
+        assert_eq!((view.record.state, view.record.attempt), (State::Succeeded, 1));
     }
     assert_eq!(gate.begun(2).await, [first, second], "each ran once");
 }
@@ -138,10 +138,10 @@ async fn a_start_that_the_store_refuses_waits_for_it() {
     let Ok(Submission::Task(accepted)) = submit.await else { panic!("accepted") };
     tokio::time::sleep(3 * SECOND).await;
     store.mend();
-    let id = accepted.row.id();
-    assert_eq!(world.reaches(id, State::Running).await.row.attempt, 1);
+    let id = accepted.record.id();
+    assert_eq!(world.reaches(id, State::Running).await.record.attempt, 1);
     gate.open(1);
-    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    assert_eq!(world.end(id).await.record.state, State::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,8 +153,8 @@ async fn a_place_that_the_store_does_not_take_back_is_given_back_later() {
         let gate = goes_back.clone();
         async move {
             if gate.n_begun() == 0 {
-                gate.note(attempt.row.id());
-                context.not_delivered().await.expect("a store that works");
+                gate.note(attempt.record.id());
+                context.protocol().not_delivered().await.expect("a store that works");
                 gate.pass().await;
             }
             text("at last")
@@ -171,7 +171,7 @@ async fn a_place_that_the_store_does_not_take_back_is_given_back_later() {
     tokio::time::sleep(5 * SECOND).await;
     store.mend();
     let view = world.handle.wait_end(&Scope::local(), first, 5 * SECOND).await.expect("a task");
-    assert_eq!(view.row.state, State::Succeeded, "its place was free again");
+    assert_eq!(view.record.state, State::Succeeded, "its place was free again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,7 +190,7 @@ async fn a_call_in_place_looks_at_once_when_the_store_fails_under_it() {
     let Ok(Submission::Task(accepted)) = submit.await else { panic!("accepted") };
     let waited = world.handle.wait_accepted(accepted, LONG);
     let view = tokio::time::timeout(60 * SECOND, waited).await.expect("it looked");
-    assert!(!view.expect("a task").row.state.is_terminal());
+    assert!(!view.expect("a task").record.state.is_terminal());
 }
 
 /// Makes an inline call, and waits for its answer while no end is committed.
@@ -198,14 +198,14 @@ async fn answered_meanwhile(request: Request) -> Waited {
     let gate = Gate::new();
     let (world, store) = world(&gate);
     let accepted = world.submit(Request { is_inline: true, ..request }).await;
-    let id = accepted.row.id();
+    let id = accepted.record.id();
     gate.begun(1).await;
     world.reaches(id, State::Running).await;
     store.hold_commits();
     gate.open(1);
     let waited = world.handle.wait_result(accepted, LONG).await.expect("an answer");
     store.commit();
-    assert_eq!(world.end(id).await.row.state, State::Succeeded, "it is recorded all the same");
+    assert_eq!(world.end(id).await.record.state, State::Succeeded, "it is recorded all the same");
     waited
 }
 

@@ -11,11 +11,11 @@ use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Beat, ChangeSink, Claim, Claimed, Committed, Cursor, Directive, Error, Filter, Found, LaneView,
-    MemoryLimits, MemoryStore, Page, Post, Posted, Receipt, Submit, Submitted, TaskStore, Traits,
-    Verdict,
+    Capabilities, ChangeSink, Claim, Claimed, Committed, Cursor, Error, Filter, Found, Heartbeat,
+    HeartbeatReply, LaneView, MemoryLimits, MemoryStore, Page, Receipt, Submit, Submitted,
+    TaskStore, Update, UpdateResult, Write,
 };
-use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 /// A memory store whose commits can be held back, or fail.
@@ -78,27 +78,27 @@ impl Gated {
         Ok(())
     }
 
-    fn later<T>(&self, posted: Posted<T>) -> Posted<T> {
+    fn later<T>(&self, posted: Write<T>) -> Write<T> {
         let commit = Commit(self.is_committing.subscribe());
-        Posted { value: posted.value, receipt: Receipt::Pending(Box::new(commit)) }
+        Write { value: posted.value, receipt: Receipt::Pending(Box::new(commit)) }
     }
 }
 
 #[async_trait]
 impl TaskStore for Gated {
-    fn traits(&self) -> Traits {
-        self.inner.traits()
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     async fn open(
         &self,
         now: Timestamp,
         lanes: Vec<(LaneId, lane::Config)>,
-        adopt: Duration,
+        reattach: Duration,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error> {
         self.check()?;
-        self.inner.open(now, lanes, adopt, sink).await
+        self.inner.open(now, lanes, reattach, sink).await
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
@@ -110,36 +110,38 @@ impl TaskStore for Gated {
         now: Timestamp,
         batch: Vec<Submit>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         self.check()?;
         Ok(self.later(self.inner.submit(now, batch, then).await?))
     }
 
-    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Posted<Vec<Claimed>>, Error> {
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
         self.check()?;
         Ok(self.later(self.inner.claim(now, claim).await?))
     }
 
-    async fn post(
+    async fn update(
         &self,
         now: Timestamp,
-        batch: Vec<Post>,
+        batch: Vec<Update>,
         then: Option<Claim>,
-    ) -> Result<Posted<(Vec<Verdict>, Vec<Claimed>)>, Error> {
+    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
         self.check()?;
         if self.is_lost() {
-            let verdicts = batch.iter().map(|_| Verdict::Absent).collect();
-            return Ok(
-                self.later(Posted { value: (verdicts, Vec::new()), receipt: Receipt::Ready })
-            );
+            let verdicts = batch.iter().map(|_| UpdateResult::Absent).collect();
+            return Ok(self.later(Write { value: (verdicts, Vec::new()), receipt: Receipt::Ready }));
         }
-        Ok(self.later(self.inner.post(now, batch, then).await?))
+        Ok(self.later(self.inner.update(now, batch, then).await?))
     }
 
-    async fn heartbeat(&self, now: Timestamp, beats: Vec<Beat>) -> Result<Vec<Directive>, Error> {
+    async fn heartbeat(
+        &self,
+        now: Timestamp,
+        beats: Vec<Heartbeat>,
+    ) -> Result<Vec<HeartbeatReply>, Error> {
         self.check()?;
         if self.is_lost() {
-            return Ok(beats.iter().map(|_| Directive::Lost).collect());
+            return Ok(beats.iter().map(|_| HeartbeatReply::Lost).collect());
         }
         self.inner.heartbeat(now, beats).await
     }
@@ -148,7 +150,7 @@ impl TaskStore for Gated {
         &self,
         now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
-    ) -> Result<Posted<()>, Error> {
+    ) -> Result<Write<()>, Error> {
         self.check()?;
         Ok(self.later(self.inner.release(now, slots).await?))
     }
@@ -158,11 +160,11 @@ impl TaskStore for Gated {
         now: Timestamp,
         lane: LaneId,
         hold: Option<WaitReason>,
-    ) -> Result<Posted<u32>, Error> {
+    ) -> Result<Write<u32>, Error> {
         self.inner.hold(now, lane, hold).await
     }
 
-    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Posted<Option<Timestamp>>, Error> {
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         self.check()?;
         self.inner.fire(now, limit).await
     }
@@ -181,7 +183,7 @@ impl TaskStore for Gated {
         filter: &Filter,
         before: Option<Cursor>,
         limit: u32,
-    ) -> Result<Page<Row>, Error> {
+    ) -> Result<Page<TaskRecord>, Error> {
         self.inner.list(scope, filter, before, limit).await
     }
 

@@ -49,7 +49,7 @@ async fn follow(world: World) {
         after = last.seq;
         seen.extend(page.items);
     }
-    assert_eq!(world.view(id).await.row.state, State::Succeeded);
+    assert_eq!(world.view(id).await.record.state, State::Succeeded);
     assert_eq!(seen.iter().map(|line| line.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!(&*seen[4].message, "line 5\\x1b[2J", "what a terminal would act on is shown");
 }
@@ -70,16 +70,16 @@ async fn a_log_in_files_is_followed_like_one_in_memory() {
 #[tokio::test(start_paused = true)]
 async fn a_follower_gets_the_lines_of_an_executor_that_is_being_stopped() {
     // [LOG-1] [TIME-3]
-    let limited = ToolSpec { run_limit: Some(SECOND), ..spec("dying") };
+    let limited = ToolSpec { run_timeout: Some(SECOND), ..spec("dying") };
     let tools = Functions::new().with(limited, |_, context| async move {
-        context.stop().cancelled().await;
+        context.cancellation_token().cancelled().await;
         tokio::time::sleep(SECOND).await;
         context.log(Stream::Stderr, Level::Error, "last words").await;
         text("too late")
     });
     let world = World::new(tools);
     let id = world.call("dying").await;
-    assert_eq!(world.end(id).await.row.state, State::TimedOut);
+    assert_eq!(world.end(id).await.record.state, State::TimedOut);
     let page = world.page(id, 0, LONG).await;
     assert_eq!(page.items.len(), 1);
     assert!(world.page(id, 1, LONG).await.items.is_empty(), "and the wait ends with the executor");
@@ -88,9 +88,9 @@ async fn a_follower_gets_the_lines_of_an_executor_that_is_being_stopped() {
 #[tokio::test(start_paused = true)]
 async fn a_follower_of_a_silent_executor_is_let_go_when_that_is_gone() {
     // [LOG-1] [CALL-4]
-    let limited = ToolSpec { run_limit: Some(SECOND), ..spec("silent") };
+    let limited = ToolSpec { run_timeout: Some(SECOND), ..spec("silent") };
     let tools = Functions::new().with(limited, |_, context| async move {
-        context.stop().cancelled().await;
+        context.cancellation_token().cancelled().await;
         tokio::time::sleep(SECOND).await;
         Outcome::Cancelled
     });
@@ -113,7 +113,7 @@ async fn a_runaway_log_is_cut_with_its_counts_and_the_tool_goes_on() {
     });
     let world = World::with(options(tools).with_logs(Arc::new(FileLogs::new(root.path()))));
     let id = world.call("flood").await;
-    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    assert_eq!(world.end(id).await.record.state, State::Succeeded);
     let mut lines: Vec<Line> = Vec::new();
     loop {
         let page = world.page(id, lines.len() as u64, LONG).await;

@@ -8,7 +8,6 @@
     reason = "a test that meets something else has failed"
 )]
 
-mod adopt;
 mod attempts;
 mod calls;
 mod cancel;
@@ -16,6 +15,7 @@ mod durability;
 mod gated;
 mod logs;
 mod queue;
+mod reattach;
 mod results;
 mod shutdown;
 mod storm;

@@ -20,7 +20,7 @@ async fn a_lane_runs_by_priority_and_then_in_order() {
     let first = world.call("gate").await;
     let mut ids = Vec::new();
     for priority in [0, 5, 0, 100] {
-        ids.push(world.submit(Request { priority, ..request("gate") }).await.row.id());
+        ids.push(world.submit(Request { priority, ..request("gate") }).await.record.id());
     }
     gate.open(5);
     for id in &ids {
@@ -52,7 +52,7 @@ async fn never_more_attempts_run_than_the_lane_has_places() {
         ids.push(world.call("work").await);
     }
     for id in ids {
-        assert_eq!(world.end(id).await.row.state, State::Succeeded);
+        assert_eq!(world.end(id).await.record.state, State::Succeeded);
     }
     assert_eq!(most.load(Ordering::SeqCst), 3);
 }
@@ -71,7 +71,7 @@ async fn a_full_lane_refuses_and_says_when_to_come_back() {
     assert_eq!(error.kind, Kind::QueueFull);
     assert!(error.retry_after.is_some() && error.message.contains("`one`"), "{error:?}");
     gate.open(1);
-    world.end(first.row.id()).await;
+    world.end(first.record.id()).await;
     assert_eq!(world.submit(request("gate")).await.position, Some(3));
 }
 
@@ -88,7 +88,7 @@ async fn a_control_tool_does_not_wait_for_a_lane() {
     world.call("gate").await;
     world.call("gate").await;
     let id = world.call("state").await;
-    assert_eq!(world.end(id).await.row.state, State::Succeeded);
+    assert_eq!(world.end(id).await.record.state, State::Succeeded);
     assert_eq!(gate.n_begun(), 1);
 }
 
@@ -102,10 +102,10 @@ async fn a_held_lane_waits_and_goes_on_in_order() {
     let hold = Some(WaitReason::Compiling);
     world.handle.hold(lane.clone(), hold).await.expect("held");
     let ids = [world.call("gate").await, world.call("gate").await];
-    assert_eq!(world.view(ids[0]).await.row.waiting, hold);
+    assert_eq!(world.view(ids[0]).await.record.waiting, hold);
     assert_eq!(world.handle.hold(lane, None).await.expect("lifted"), 2);
     for id in ids {
-        assert_eq!(world.end(id).await.row.state, State::Succeeded);
+        assert_eq!(world.end(id).await.record.state, State::Succeeded);
     }
     assert_eq!(gate.begun(2).await, ids);
 }
@@ -121,7 +121,7 @@ async fn a_task_whose_peer_does_not_come_fails_without_having_run() {
     let began = world.handle.now();
     let view = world.end(id).await;
     assert_eq!(failure(&view).kind, Kind::PeerNotReady);
-    assert_eq!(view.row.ended_at.map(|at| at.since(began).as_secs()), Some(45));
+    assert_eq!(view.record.ended_at.map(|at| at.since(began).as_secs()), Some(45));
     assert_eq!(gate.n_begun(), 0);
 }
 

@@ -19,7 +19,7 @@ async fn a_result_is_the_same_bytes_every_time_it_is_read() {
     let world = World::new(tools);
     let inputs = Json::parse(r#"{"z":1.0,"a":[1e2,"\u00e9"]}"#).expect("JSON");
     let request = Request { inputs: inputs.clone(), ..request("echo") };
-    let id = world.submit(request).await.row.id();
+    let id = world.submit(request).await.record.id();
     for _ in 0..2 {
         let payload = world.end(id).await.payload.expect("readable");
         let expected = Outcome::Succeeded(vec![Content::Json(inputs.clone())]);
@@ -40,7 +40,7 @@ async fn a_panic_ends_its_task_and_nothing_else() {
     let error = failure(&view);
     assert_eq!((error.kind, error.guarantee()), (Kind::Panicked, Some(Guarantee::Unknown)));
     assert!(!error.message.contains("a bug"), "the words of a panic are for the operator");
-    assert_eq!(world.end(second).await.row.state, State::Succeeded);
+    assert_eq!(world.end(second).await.record.state, State::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]
@@ -49,7 +49,7 @@ async fn progress_and_partial_results_are_readable_while_the_attempt_runs() {
     let tools = Functions::new().with(spec("slow"), |_, context| async move {
         for percent in [10.0, 40.0, 20.0] {
             context.progress(Progress { percent: Some(percent), ..Progress::default() });
-            context.partial(Json::of(&percent).expect("JSON"));
+            context.set_partial_result(Json::of(&percent).expect("JSON"));
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         text("done")
@@ -65,7 +65,7 @@ async fn progress_and_partial_results_are_readable_while_the_attempt_runs() {
         if let (Some(percent), Some(partial)) = (percent, partial) {
             seen.push((percent, partial));
         }
-        if view.row.state.is_terminal() {
+        if view.record.state.is_terminal() {
             break;
         }
         watch.changed().await;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Functions, Stop};
+use raincheck_runtime::{Functions, StopReason};
 
 use crate::world::{Gate, World, polite, request, spec};
 
@@ -28,7 +28,7 @@ async fn what_cannot_outlive_the_process_is_stopped_first() {
     let tools = Functions::new().with(spec("polite"), move |_, context| {
         let told = told.clone();
         async move {
-            context.stop().cancelled().await;
+            context.cancellation_token().cancelled().await;
             told.send(context.stop_reason()).expect("somebody listens");
             crate::world::text("put away")
         }
@@ -39,7 +39,11 @@ async fn what_cannot_outlive_the_process_is_stopped_first() {
     world.reaches(id, State::Running).await;
     world.stop.cancel();
     world.service.join_next().await.expect("a service").expect("no panic");
-    assert_eq!(seen.try_iter().collect::<Vec<_>>(), [Some(Stop::Shutdown)], "and no other began");
+    assert_eq!(
+        seen.try_iter().collect::<Vec<_>>(),
+        [Some(StopReason::Shutdown)],
+        "and no other began"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,5 +58,5 @@ async fn an_executor_that_does_not_stop_is_dropped_in_time() {
     world.stop.cancel();
     world.service.join_next().await.expect("a service").expect("no panic");
     assert!(world.handle.now().since(before) <= Duration::from_millis(1500));
-    assert_eq!(gate.told(), [Stop::Shutdown]);
+    assert_eq!(gate.told(), [StopReason::Shutdown]);
 }

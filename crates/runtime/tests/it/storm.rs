@@ -31,7 +31,11 @@ async fn every_task_of_a_storm_ends_once_and_its_waiter_is_told() {
             most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             tokio::task::yield_now().await;
             now.fetch_sub(1, Ordering::SeqCst);
-            if context.stop().is_cancelled() { Outcome::Cancelled } else { text("calm") }
+            if context.cancellation_token().is_cancelled() {
+                Outcome::Cancelled
+            } else {
+                text("calm")
+            }
         }
     });
     let lane = lane::Config::new(3, 10_000);
@@ -43,12 +47,12 @@ async fn every_task_of_a_storm_ends_once_and_its_waiter_is_told() {
             for call in 0..CALLS {
                 let submission = world.handle.submit(request("storm")).await.expect("accepted");
                 let Submission::Task(accepted) = submission else { panic!("a task") };
-                let id = accepted.row.id();
+                let id = accepted.record.id();
                 if (caller + call) % 3 == 0 {
                     world.cancel(id).await;
                 }
                 let view = world.handle.wait_end(&Scope::local(), id, LONG).await.expect("a task");
-                assert!(matches!(view.row.state, State::Succeeded | State::Cancelled));
+                assert!(matches!(view.record.state, State::Succeeded | State::Cancelled));
             }
         });
     }

@@ -66,14 +66,14 @@ async fn a_wish_beyond_the_limits_is_refused_by_the_name_of_its_field() {
     }
     let fine = Request { max_runtime: run(20), resources: cpu(1500), ..base };
     let accepted = world.submit(fine).await;
-    assert_eq!(accepted.row.task.limits.run, run(20));
+    assert_eq!(accepted.record.task.limits.run_timeout, run(20));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tools_own_limit_is_kept_within_the_lanes() {
     // [TIME-3]
-    let limits = world().submit(request("quick")).await.row.task.limits.clone();
-    assert_eq!(limits.run, Some(Duration::from_secs(20)));
+    let limits = world().submit(request("quick")).await.record.task.limits.clone();
+    assert_eq!(limits.run_timeout, Some(Duration::from_secs(20)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,8 +97,8 @@ async fn one_key_and_many_callers_make_one_task() {
         world.submit(keyed(text))
     });
     let accepted = futures_util::future::join_all(calls).await;
-    let first = accepted[0].row.id();
-    assert!(accepted.iter().all(|accepted| accepted.row.id() == first));
+    let first = accepted[0].record.id();
+    assert!(accepted.iter().all(|accepted| accepted.record.id() == first));
     assert_eq!(accepted.iter().filter(|accepted| !accepted.existing).count(), 1);
     gate.open(9);
     world.end(first).await;
@@ -111,7 +111,7 @@ async fn a_key_with_other_inputs_is_a_conflict() {
     // [IDEM-1]
     let gate = Gate::new();
     let world = World::new(gate.tool(Functions::new(), spec("gate")));
-    let first = world.submit(keyed("{}")).await.row.id();
+    let first = world.submit(keyed("{}")).await.record.id();
     let error = world.handle.submit(keyed(r#"{"a":1}"#)).await.expect_err("a conflict");
     assert_eq!(error.kind, Kind::IdempotencyConflict);
     assert!(error.message.contains(&first.to_string()), "{}", error.message);

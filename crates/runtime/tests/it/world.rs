@@ -16,7 +16,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
-    Accepted, Functions, Handle, Options, Request, Stop, Submission, View, start,
+    Accepted, Functions, Handle, Options, Request, StopReason, Submission, View, start,
 };
 
 /// Longer than anything that is waited for; paused time makes it cheap.
@@ -51,7 +51,7 @@ impl World {
     }
 
     pub(crate) async fn call(&self, tool: &str) -> TaskId {
-        self.submit(request(tool)).await.row.id()
+        self.submit(request(tool)).await.record.id()
     }
 
     pub(crate) async fn view(&self, id: TaskId) -> View {
@@ -65,7 +65,7 @@ impl World {
     pub(crate) async fn cancel(&self, id: TaskId) -> (State, bool) {
         let cancelled =
             self.handle.cancel(&Scope::local(), id, Some("enough".into())).await.expect("a task");
-        (cancelled.row.state, cancelled.acknowledged)
+        (cancelled.record.state, cancelled.acknowledged)
     }
 
     /// Waits until a task is in a state, by its events.
@@ -73,10 +73,10 @@ impl World {
         let mut watch = self.handle.watch(id);
         loop {
             let view = self.view(id).await;
-            if view.row.state == state {
+            if view.record.state == state {
                 return view;
             }
-            assert!(!view.row.state.is_terminal(), "{id} ended as {}", view.row.state);
+            assert!(!view.record.state.is_terminal(), "{id} ended as {}", view.record.state);
             watch.changed().await;
         }
     }
@@ -119,7 +119,7 @@ pub(crate) fn failure(view: &View) -> Error {
 pub(crate) struct Gate {
     permits: Arc<Semaphore>,
     begun: watch::Sender<Vec<TaskId>>,
-    pub(crate) told: Arc<Mutex<Vec<Stop>>>,
+    pub(crate) told: Arc<Mutex<Vec<StopReason>>>,
 }
 
 impl Gate {
@@ -146,7 +146,7 @@ impl Gate {
         self.begun.borrow().len()
     }
 
-    pub(crate) fn told(&self) -> Vec<Stop> {
+    pub(crate) fn told(&self) -> Vec<StopReason> {
         self.told.lock().expect("a list").clone()
     }
 
@@ -169,7 +169,7 @@ impl Gate {
                 gate.note(context.id());
                 let permit = tokio::select! {
                     permit = gate.permits.acquire() => permit,
-                    () = context.stop().cancelled() => {
+                    () = context.cancellation_token().cancelled() => {
                         gate.told.lock().expect("a list").extend(context.stop_reason());
                         gate.permits.acquire().await
                     }
@@ -184,8 +184,8 @@ impl Gate {
 /// A tool that ends as soon as it is told to stop.
 pub(crate) fn polite(tools: Functions, spec: ToolSpec) -> Functions {
     tools.with(spec, |_, context| async move {
-        context.stop().cancelled().await;
-        context.committed_to_end().await;
+        context.cancellation_token().cancelled().await;
+        context.protocol().committed_to_end().await;
         Outcome::Cancelled
     })
 }

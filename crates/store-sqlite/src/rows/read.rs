@@ -13,7 +13,7 @@ use raincheck_core::deadline::{Armed, Kind as Deadline};
 use raincheck_core::ids::{Fence, LaneId, ToolName, WorkerId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::task::{Row, Task, WaitReason};
+use raincheck_core::task::{Task, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use super::spec::Spec;
@@ -31,7 +31,7 @@ pub(crate) fn all(
     connection: &Connection,
     select: &str,
     further: impl FnOnce() -> Result<Connection, Fault> + Send,
-) -> Result<Vec<Row>, Fault> {
+) -> Result<Vec<TaskRecord>, Fault> {
     let ends = "SELECT min(seq), max(seq) FROM tasks";
     let ends: (Option<i64>, Option<i64>) =
         connection.query_row(ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -56,7 +56,7 @@ fn between(
     select: &str,
     first: i64,
     last: i64,
-) -> Result<Vec<Row>, Fault> {
+) -> Result<Vec<TaskRecord>, Fault> {
     let mut statement = connection.prepare(select)?;
     let mut found = statement.query([first, last])?;
     let mut common = Common::default();
@@ -68,7 +68,7 @@ fn between(
 }
 
 /// Reads one row from its [`columns`](super::columns).
-pub(crate) fn row(row: &rusqlite::Row<'_>) -> Result<Row, Fault> {
+pub(crate) fn row(row: &rusqlite::Row<'_>) -> Result<TaskRecord, Fault> {
     read(&mut Columns { row, place: 0 }, &mut Common::default())
 }
 
@@ -105,7 +105,7 @@ impl Common {
     }
 }
 
-fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<Row, Fault> {
+fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<TaskRecord, Fault> {
     let task = read_task(from, common)?;
     let state = State::from_word(from.text()?).ok_or(Fault::Broken("an unknown state"))?;
     let waiting = from.maybe_text()?.map(wait_reason).transpose()?;
@@ -127,7 +127,7 @@ fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<Row, Fault> {
     for kind in Deadline::ALL {
         deadlines.set(kind, from.instant()?);
     }
-    Ok(Row {
+    Ok(TaskRecord {
         task: Arc::new(task),
         seq: from.count()?,
         state,

@@ -45,7 +45,8 @@ impl Spec {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLimits {
     ready: Span,
-    ttl: Span,
+    #[serde(rename = "ttl")]
+    queue_timeout: Span,
     accept: Span,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<Span>,
@@ -61,9 +62,9 @@ impl StoredLimits {
     fn of(limits: &Limits) -> Self {
         Self {
             ready: Span(limits.ready),
-            ttl: Span(limits.ttl),
+            queue_timeout: Span(limits.queue_timeout),
             accept: Span(limits.accept),
-            run: limits.run.map(Span),
+            run: limits.run_timeout.map(Span),
             run_margin: Span(limits.run_margin),
             lease: Span(limits.lease),
             grace: Span(limits.grace),
@@ -77,9 +78,9 @@ impl From<StoredLimits> for Limits {
     fn from(stored: StoredLimits) -> Self {
         Self {
             ready: stored.ready.0,
-            ttl: stored.ttl.0,
+            queue_timeout: stored.queue_timeout.0,
             accept: stored.accept.0,
-            run: stored.run.map(|run| run.0),
+            run_timeout: stored.run.map(|run| run.0),
             run_margin: stored.run_margin.0,
             lease: stored.lease.0,
             grace: stored.grace.0,

@@ -10,7 +10,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::retry::Policy;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    ChangeSink, Claim, Filter, Found, Post, Submit, Submitted, TaskStore as _, Verdict,
+    ChangeSink, Claim, Filter, Found, Submit, Submitted, TaskStore as _, Update, UpdateResult,
 };
 use raincheck_core::task::{Limits, Outcome, Resources, Task};
 
@@ -45,7 +45,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
 /// Remembers what it was told.
 #[derive(Default)]
-struct Witness(Mutex<Vec<Row>>);
+struct Witness(Mutex<Vec<TaskRecord>>);
 
 impl Witness {
     fn saw(&self, id: TaskId) -> bool {
@@ -54,7 +54,7 @@ impl Witness {
 }
 
 impl ChangeSink for Witness {
-    fn changed(&self, rows: &[Row]) {
+    fn changed(&self, rows: &[TaskRecord]) {
         self.0.lock().expect("no panic before").extend_from_slice(rows);
     }
 }
@@ -106,10 +106,10 @@ async fn lease(store: &SqliteStore) -> Result<Claimed, Error> {
     Ok(posted.value.into_iter().next().expect("work"))
 }
 
-async fn finish(store: &SqliteStore, claimed: &Claimed) -> Result<Verdict, Error> {
+async fn finish(store: &SqliteStore, claimed: &Claimed) -> Result<UpdateResult, Error> {
     let done = Change::Finish(Outcome::Succeeded(vec![Content::Text("done".into())]));
-    let post = Post::attempt(claimed.row.id(), claimed.row.fence, done);
-    let posted = store.post(NOW, vec![post], None).await?;
+    let update = Update::attempt(claimed.record.id(), claimed.record.fence, done);
+    let posted = store.update(NOW, vec![update], None).await?;
     posted.receipt.committed().await?;
     Ok(posted.value.0.into_iter().next().expect("a verdict"))
 }
@@ -149,7 +149,7 @@ async fn a_failed_commit_is_told_and_what_was_in_it_never_was() {
     let next = lease(&store).await.expect("work");
     assert!(next.row.fence.raw() >> 32 > running.row.fence.raw() >> 32, "a new epoch [LEASE-1]");
     let verdict = finish(&store, &running).await.expect("a good disk");
-    assert!(matches!(verdict, Verdict::Moved(_)), "a committed lease goes on: {verdict:?}");
+    assert!(matches!(verdict, UpdateResult::Moved(_)), "a committed lease goes on: {verdict:?}");
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn a_store_that_stays_full_answers_and_comes_back_later() {
         assert!(submit(&store, n).await.is_err(), "task {n}");
         assert_eq!(state(&store, 1).await, Some(State::Queued), "what is committed can be read");
         let page = store.list(&Scope::local(), &Filter::default(), None, 9).await.expect("a list");
-        let listed: Vec<_> = page.items.iter().map(Row::id).collect();
+        let listed: Vec<_> = page.items.iter().map(TaskRecord::id).collect();
         assert_eq!(listed, [id(1)], "and nothing else is");
         let lanes = store.lanes().await.expect("the lanes");
         assert_eq!(lanes.first().map(|lane| lane.queued), Some(1));
@@ -226,7 +226,7 @@ async fn whichever_commit_fails_nothing_is_acknowledged_that_is_not_there() {
                 continue;
             };
             match finish(&store, &claimed).await {
-                Ok(_) => finished.push(claimed.row.id()),
+                Ok(_) => finished.push(claimed.record.id()),
                 Err(_) => recover(&store).await,
             }
         }
@@ -260,8 +260,8 @@ async fn large_contents_of_what_was_never_accepted_are_removed() {
     for _ in 0..5 {
         let parts = vec![Content::Text("x".repeat(100_000).into())];
         let done = Change::Finish(Outcome::Succeeded(parts));
-        let post = Post::attempt(running.row.id(), running.row.fence, done);
-        let Ok(posted) = store.post(NOW, vec![post], None).await else { continue };
+        let update = Update::attempt(running.row.id(), running.row.fence, done);
+        let Ok(posted) = store.update(NOW, vec![update], None).await else { continue };
         posted.receipt.committed().await.expect_err("a full disk");
     }
     recover(&store).await;
@@ -274,7 +274,7 @@ async fn large_contents_of_what_was_never_accepted_are_removed() {
 struct Clumsy;
 
 impl ChangeSink for Clumsy {
-    fn changed(&self, _rows: &[Row]) {
+    fn changed(&self, _rows: &[TaskRecord]) {
         panic!("a sink that panics, as this test wants it");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::Change;
-use raincheck_core::store::{Found, TaskStore as _, Verdict};
+use raincheck_core::store::{Found, TaskStore as _, UpdateResult};
 use raincheck_core::task::Outcome;
 
 use crate::kit::*;
@@ -36,7 +36,7 @@ async fn large_inputs_and_results_lie_in_files_and_come_back_as_they_were() {
     let (store, _) = open(folder.path()).await;
     let claimed = claim(&store).await.expect("work");
     assert_eq!(claimed.inputs, inputs);
-    post(&store, attempt(&claimed, Change::Finish(large(7)))).await;
+    update(&store, attempt(&claimed, Change::Finish(large(7)))).await;
     drop(store);
     let (store, _) = open(folder.path()).await;
     let (_, payload) = task(&store, 0).await;
@@ -51,7 +51,7 @@ async fn a_file_goes_with_its_task() {
     let (store, _) = open(folder.path()).await;
     submit(&store, one(0, |task| task.limits.retention = Duration::from_secs(1))).await;
     let claimed = claim(&store).await.expect("work");
-    post(&store, attempt(&claimed, Change::Finish(large(7)))).await;
+    update(&store, attempt(&claimed, Change::Finish(large(7)))).await;
     assert_eq!(files(folder.path()), 1);
     store.fire(at(2), 10).await.expect("its end").receipt.committed().await.expect("a commit");
     assert!(matches!(find(&store, 0).await, Found::Tombstone(_)));
@@ -66,9 +66,9 @@ async fn a_file_of_a_refused_outcome_does_not_stay() {
     let (store, _) = open(folder.path()).await;
     submit(&store, one(0, |_| {})).await;
     let claimed = claim(&store).await.expect("work");
-    post(&store, attempt(&claimed, Change::Finish(large(1)))).await;
-    let again = post(&store, attempt(&claimed, Change::Finish(large(2)))).await;
-    assert!(matches!(again, Verdict::Refused(..)), "{again:?}");
+    update(&store, attempt(&claimed, Change::Finish(large(1)))).await;
+    let again = update(&store, attempt(&claimed, Change::Finish(large(2)))).await;
+    assert!(matches!(again, UpdateResult::Refused(..)), "{again:?}");
     drop(store);
     assert_eq!(files(folder.path()), 1);
 }
@@ -79,9 +79,9 @@ async fn a_file_that_a_crash_left_without_a_task_is_swept() {
     let (store, _) = open(folder.path()).await;
     submit(&store, one(0, |_| {})).await;
     let claimed = claim(&store).await.expect("work");
-    post(&store, attempt(&claimed, Change::Finish(large(1)))).await;
+    update(&store, attempt(&claimed, Change::Finish(large(1)))).await;
     drop(store);
-    let known = claimed.row.id();
+    let known = claimed.record.id();
     let strays = ["tsk_0-9-9".to_owned(), "odd".to_owned(), format!("{known}-9-9")]
         .map(|name| folder.path().join("tasks.db.contents").join(name));
     for stray in &strays {

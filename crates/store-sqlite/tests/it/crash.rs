@@ -32,10 +32,10 @@ async fn the_child_works_until_it_is_killed() {
                 submit(&store, one(n, |_| {})).await;
                 println!("ack submit {n}");
                 if let Some(claimed) = claim(&store).await {
-                    println!("ack lease {:x}", claimed.row.fence.raw());
-                    let done = done(&claimed.row.id().to_string());
-                    post(&store, attempt(&claimed, done)).await;
-                    println!("ack finish {}", (claimed.row.id().bits() >> 80) - 1_000);
+                    println!("ack lease {:x}", claimed.record.fence.raw());
+                    let done = done(&claimed.record.id().to_string());
+                    update(&store, attempt(&claimed, done)).await;
+                    println!("ack finish {}", (claimed.record.id().bits() >> 80) - 1_000);
                 }
             }
         });
@@ -94,17 +94,17 @@ async fn what_was_acknowledged_outlives_a_kill() {
         run_and_kill(folder.path(), round * 10_000, n_acks, &mut told);
         let (store, _) = open(folder.path()).await;
         for n in &told.submitted {
-            let Found::Task(row, payload) = find(&store, *n).await else {
+            let Found::Task(record, payload) = find(&store, *n).await else {
                 panic!("round {round}: task {n} was acknowledged and is gone")
             };
             let outcome = Outcome::Succeeded(vec![raincheck_core::content::Content::Text(
-                row.id().to_string().into(),
+                record.id().to_string().into(),
             )]);
             if told.finished.contains(n) {
-                assert_eq!(row.state, State::Succeeded, "round {round}: task {n}");
+                assert_eq!(record.state, State::Succeeded, "round {round}: task {n}");
             }
             let has_result = payload.outcome == Some(outcome);
-            assert_eq!(has_result, row.state == State::Succeeded, "round {round}: task {n}");
+            assert_eq!(has_result, record.state == State::Succeeded, "round {round}: task {n}");
         }
     }
     assert!(told.submitted.len() >= ROUNDS.iter().sum::<usize>() / 4, "too little was tried");

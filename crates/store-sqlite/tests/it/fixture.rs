@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::store::{Found, Post, TaskStore as _};
+use raincheck_core::store::{Found, TaskStore as _, Update};
 use raincheck_core::task::Outcome;
 use raincheck_store_sqlite::SqliteStore;
 
@@ -18,13 +18,13 @@ async fn fill(store: &SqliteStore) {
     submit(store, one(2, |task| task.limits.retention = Duration::from_secs(1))).await;
     for change in [done("é"), failed(), done("gone")] {
         let claimed = claim(store).await.expect("work");
-        post(store, attempt(&claimed, change)).await;
+        update(store, attempt(&claimed, change)).await;
     }
     store.fire(at(2), 10).await.expect("an end").receipt.committed().await.expect("a commit");
     submit(store, one(3, |task| task.priority = -7)).await;
     submit(store, one(4, |_| {})).await;
     let running = claim(store).await.expect("work");
-    post(store, Post::attempt(running.row.id(), running.row.fence, Change::Start)).await;
+    update(store, Update::attempt(running.record.id(), running.record.fence, Change::Start)).await;
 }
 
 fn failed() -> Change {
@@ -52,13 +52,15 @@ async fn compare(version: u32) {
     let (new, as_new) = open(new.path()).await;
     let running = survivors.pop().expect("one attempt may still run");
     assert!(survivors.is_empty());
-    assert_eq!((running.row.id(), &running.row), (id(4), &as_new[0].row));
+    assert_eq!((running.record.id(), &running.record), (id(4), &as_new[0].record));
     for n in 0..5 {
         match (find(&old, n).await, find(&new, n).await) {
-            (Found::Task(row, payload), Found::Task(same, equal)) => {
-                assert_eq!((row, payload), (same, equal));
+            (Found::Task(record, payload), Found::Task(same, equal)) => {
+                assert_eq!((record, payload), (same, equal));
             }
-            (Found::Tombstone(row), Found::Tombstone(same)) => assert_eq!((n, row), (2, same)),
+            (Found::Tombstone(record), Found::Tombstone(same)) => {
+                assert_eq!((n, record), (2, same))
+            }
             other => panic!("task {n} of version {version}: {other:?}"),
         }
     }

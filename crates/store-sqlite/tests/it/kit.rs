@@ -11,15 +11,15 @@ use raincheck_core::lane;
 use raincheck_core::retry;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Claim, Claimed, Error, Found, NoSink, Post, Submit, Submitted, TaskStore, Verdict,
+    Claim, Claimed, Error, Found, NoSink, Submit, Submitted, TaskStore, Update, UpdateResult,
 };
-use raincheck_core::task::{Limits, Outcome, Payload, Resources, Row, Task};
+use raincheck_core::task::{Limits, Outcome, Resources, Task, TaskDetails, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_store_sqlite::{Options, SqliteStore};
 
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_000_000);
 pub(crate) const LANE: &str = "lane";
-pub(crate) const ADOPT: Duration = Duration::from_secs(10);
+pub(crate) const REATTACH: Duration = Duration::from_secs(10);
 
 pub(crate) fn id(n: u64) -> TaskId {
     TaskId::from_parts(1_000 + n, [1; 10])
@@ -36,7 +36,7 @@ pub(crate) async fn open_at(
 ) -> Result<(SqliteStore, Vec<Claimed>), Error> {
     let store = SqliteStore::new(Options::process(folder.join("tasks.db")));
     let lanes = vec![(LANE.into(), lane::Config::new(2, 1_000))];
-    let survivors = store.open(now, lanes, ADOPT, Arc::new(NoSink)).await?;
+    let survivors = store.open(now, lanes, REATTACH, Arc::new(NoSink)).await?;
     Ok((store, survivors))
 }
 
@@ -79,19 +79,19 @@ pub(crate) async fn claim(store: &SqliteStore) -> Option<Claimed> {
     posted.value.into_iter().next()
 }
 
-pub(crate) fn attempt(claimed: &Claimed, change: Change) -> Post {
-    Post { releases: true, ..Post::attempt(claimed.row.id(), claimed.row.fence, change) }
+pub(crate) fn attempt(claimed: &Claimed, change: Change) -> Update {
+    Update { releases: true, ..Update::attempt(claimed.record.id(), claimed.record.fence, change) }
 }
 
-pub(crate) async fn post(store: &SqliteStore, post: Post) -> Verdict {
-    let posted = store.post(START, vec![post], None).await.expect("a post");
+pub(crate) async fn update(store: &SqliteStore, update: Update) -> UpdateResult {
+    let posted = store.update(START, vec![update], None).await.expect("a post");
     posted.receipt.committed().await.expect("its commit");
     posted.value.0.into_iter().next().expect("a verdict")
 }
 
-pub(crate) fn cancel(n: u64) -> Post {
+pub(crate) fn cancel(n: u64) -> Update {
     let change = Change::RequestCancel { reason: Some("why".into()) };
-    Post { fence: None, ..Post::attempt(id(n), Fence::NONE, change) }
+    Update { fence: None, ..Update::attempt(id(n), Fence::NONE, change) }
 }
 
 pub(crate) fn done(text: &str) -> Change {
@@ -102,9 +102,9 @@ pub(crate) async fn find(store: &SqliteStore, n: u64) -> Found {
     store.find(&Scope::local(), id(n)).await.expect("a find")
 }
 
-pub(crate) async fn task(store: &SqliteStore, n: u64) -> (Row, Arc<Payload>) {
+pub(crate) async fn task(store: &SqliteStore, n: u64) -> (TaskRecord, Arc<TaskDetails>) {
     match find(store, n).await {
-        Found::Task(row, payload) => (row, payload),
+        Found::Task(record, payload) => (record, payload),
         found @ (Found::Tombstone(_) | Found::Absent) => panic!("task {n} is {found:?}"),
     }
 }

@@ -28,7 +28,7 @@ async fn a_store_is_opened_once_and_used_only_while_it_is_open() {
     assert!(error.to_string().contains("not open"), "{error}");
     let (store, _) = open(folder.path()).await;
     let sink = std::sync::Arc::new(raincheck_core::store::NoSink);
-    let error = store.open(START, Vec::new(), ADOPT, sink).await.expect_err("twice");
+    let error = store.open(START, Vec::new(), REATTACH, sink).await.expect_err("twice");
     assert!(error.to_string().contains("open already"), "{error}");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Beat, Cursor, Filter, Found, TaskStore as _};
+use raincheck_core::store::{Cursor, Filter, Found, Heartbeat, TaskStore as _};
 use raincheck_store_sqlite::{Reader, SqliteStore};
 
 use crate::kit::*;
@@ -19,7 +19,7 @@ async fn filled(folder: &Path) -> SqliteStore {
     let (store, _) = open(folder).await;
     submit(&store, one(0, |task| task.tags = vec!["old".into()])).await;
     let claimed = claim(&store).await.expect("leased");
-    post(&store, attempt(&claimed, done("x"))).await;
+    update(&store, attempt(&claimed, done("x"))).await;
     submit(&store, one(1, |task| task.scope = Scope::new("other"))).await;
     submit(&store, one(2, |_| {})).await;
     store
@@ -30,8 +30,8 @@ async fn check(reader: &Reader, store: &SqliteStore) {
     for n in [0, 1, 2, 9] {
         let (seen, owned) = (reader.find(&scope, id(n)).expect("read"), find(store, n).await);
         match (seen, owned) {
-            (Found::Task(seen, payload), Found::Task(row, owned)) => {
-                assert_eq!((&seen, &payload), (&row, &owned), "{n}");
+            (Found::Task(seen, payload), Found::Task(record, owned)) => {
+                assert_eq!((&seen, &payload), (&record, &owned), "{n}");
                 assert_eq!(
                     reader.position(&seen).expect("read"),
                     store.position(id(n)).await.expect("read"),
@@ -64,10 +64,10 @@ async fn a_reader_sees_what_the_owner_answers_to_the_same_scope() {
     let reader = reader(folder.path());
     check(&reader, &store).await;
     assert_eq!(reader.last_owner(), Some(std::process::id()));
-    post(&store, cancel(2)).await;
+    update(&store, cancel(2)).await;
     check(&reader, &store).await;
     assert!(
-        matches!(reader.find(&Scope::local(), id(2)), Ok(Found::Task(row, _)) if row.state == State::Cancelled)
+        matches!(reader.find(&Scope::local(), id(2)), Ok(Found::Task(record, _)) if record.state == State::Cancelled)
     );
 }
 
@@ -95,20 +95,20 @@ async fn a_reader_sees_who_works_at_what_and_when_it_was_last_heard_of() {
         store.barrier().committed().await.expect("a commit");
         let workers = reader.workers().expect("read");
         let [worker] = &workers[..] else { panic!("{workers:?}") };
-        assert_eq!(Some(&worker.id), claimed.row.worker.as_ref());
-        assert_eq!(worker.current_task, Some(claimed.row.id()));
+        assert_eq!(Some(&worker.id), claimed.record.worker.as_ref());
+        assert_eq!(worker.current_task, Some(claimed.record.id()));
         let owned = store.lanes().await.expect("lanes");
         assert!(owned.iter().any(|lane| lane.workers().contains(worker)), "{worker:?}");
         worker.last_heartbeat.expect("heard")
     };
     let first = seen().await;
     for (after, is_kept) in [(Duration::from_millis(400), false), (Duration::from_secs(10), true)] {
-        let (id, fence) = (claimed.row.id(), claimed.row.fence);
-        let beat = Beat { id, fence, progress: None, partial: None };
+        let (id, fence) = (claimed.record.id(), claimed.record.fence);
+        let beat = Heartbeat { id, fence, progress: None, partial: None };
         store.heartbeat(first + after, vec![beat]).await.expect("renewed");
         assert_eq!(seen().await, if is_kept { first + after } else { first });
     }
-    post(&store, attempt(&claimed, done("x"))).await;
+    update(&store, attempt(&claimed, done("x"))).await;
     assert!(reader.workers().expect("read").is_empty());
 }
 

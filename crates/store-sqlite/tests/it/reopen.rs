@@ -9,7 +9,9 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::retry;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Beat, Extra, Filter, Found, Post, Submitted, TaskStore as _};
+use raincheck_core::store::{
+    AttemptReport, Filter, Found, Heartbeat, Submitted, TaskStore as _, Update,
+};
 use raincheck_core::task::{Artifact, Metrics, Outcome, Resources, WaitReason};
 
 use crate::kit::*;
@@ -27,8 +29,8 @@ async fn the_queue_keeps_its_order() {
     assert!(survivors.is_empty(), "nothing ran");
     let mut order = Vec::new();
     while let Some(next) = claim(&store).await {
-        order.push((next.row.id(), next.inputs.get().to_owned()));
-        post(&store, attempt(&next, done("x"))).await;
+        order.push((next.record.id(), next.inputs.get().to_owned()));
+        update(&store, attempt(&next, done("x"))).await;
     }
     let expected = [2, 4, 0, 3, 1].map(|n| (id(n), format!("{{\"n\":{n}.0}}")));
     assert_eq!(order, expected);
@@ -49,7 +51,7 @@ async fn a_key_still_stands_for_its_task() {
     drop(store);
     let (store, _) = open(folder.path()).await;
     let same = submit(&store, keyed(1, u128::MAX - 1)).await;
-    assert!(matches!(same, Submitted::Existing(row) if row.id() == id(0)));
+    assert!(matches!(same, Submitted::Existing(record) if record.id() == id(0)));
     let other = submit(&store, keyed(2, 1)).await;
     assert!(matches!(other, Submitted::Conflict(first) if first == id(0)));
 }
@@ -65,24 +67,25 @@ async fn every_field_of_a_task_comes_back_as_it_was() {
         .with_guarantee(Guarantee::Unknown)
         .with_details(Json::parse(r#"{"b":1.0,"a":[]}"#).expect("JSON"));
     let mut failed = attempt(&first, Change::Finish(Outcome::Failed(failure)));
-    failed.extra = Some(Box::new(Extra {
+    failed.report = Some(Box::new(AttemptReport {
         metrics: Some(Metrics { wall_ms: 5, cpu_ms: Some(3), peak_memory_bytes: None }),
-        ..Extra::default()
+        ..AttemptReport::default()
     }));
-    post(&store, failed).await;
+    update(&store, failed).await;
     let fired = store.fire(at(60), 10).await.expect("the pause is over");
     fired.receipt.committed().await.expect("its commit");
     let second = claim(&store).await.expect("the next attempt");
-    let (row, fence) = (second.row.id(), second.row.fence);
-    post(&store, Post::attempt(row, fence, Change::Start)).await;
+    let (record, fence) = (second.record.id(), second.record.fence);
+    update(&store, Update::attempt(record, fence, Change::Start)).await;
     let progress = Progress { percent: Some(12.5), ..Progress::default() };
     let partial = Json::parse("[1.0]").expect("JSON");
-    let beat = Beat { id: row, fence, progress: Some(progress), partial: Some(partial) };
+    let beat = Heartbeat { id: record, fence, progress: Some(progress), partial: Some(partial) };
     store.heartbeat(START, vec![beat]).await.expect("a heartbeat");
-    post(&store, cancel(0)).await;
+    update(&store, cancel(0)).await;
     let mut end = attempt(&second, odd_result());
-    end.extra = Some(Box::new(Extra { artifacts: artifacts(), ..Extra::default() }));
-    post(&store, end).await;
+    end.report =
+        Some(Box::new(AttemptReport { artifacts: artifacts(), ..AttemptReport::default() }));
+    update(&store, end).await;
     let before = task(&store, 0).await;
     assert_eq!(before.0.state, State::Succeeded);
     assert_eq!(before.1.attempts.len(), 2, "both attempts are listed");
@@ -95,7 +98,7 @@ async fn every_field_of_a_task_comes_back_as_it_was() {
 
 fn full_of_wishes(task: &mut raincheck_core::task::Task) {
     task.tags = vec!["a:b".into(), "é".into()];
-    task.limits.run = Some(Duration::from_nanos(7_000_000_001));
+    task.limits.run_timeout = Some(Duration::from_nanos(7_000_000_001));
     task.limits.retention = Duration::MAX;
     task.resources = Resources { cpu_milli: Some(1_500), memory_mb: Some(512), scratch_mb: None };
     task.retry = retry::Policy {
@@ -132,23 +135,23 @@ async fn an_attempt_that_may_still_run_is_offered_for_adoption() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, _) = open(folder.path()).await;
     for n in 0..4 {
-        submit(&store, one(n, |task| task.limits.run = Some(Duration::from_secs(1)))).await;
+        submit(&store, one(n, |task| task.limits.run_timeout = Some(Duration::from_secs(1)))).await;
     }
     let running = claim(&store).await.expect("work");
-    post(&store, Post::attempt(running.row.id(), running.row.fence, Change::Start)).await;
+    update(&store, Update::attempt(running.record.id(), running.record.fence, Change::Start)).await;
     drop(store);
     // Its limits passed while nobody looked: it is heard first all the same [TIME-6].
     let (store, survivors) = open_at(folder.path(), at(3_600)).await.expect("it opens");
     let [survivor] = survivors.as_slice() else { panic!("{survivors:?}") };
-    assert_eq!((survivor.row.id(), survivor.row.fence), (id(0), running.row.fence));
+    assert_eq!((survivor.record.id(), survivor.record.fence), (id(0), running.record.fence));
     assert_eq!(survivor.inputs, running.inputs);
     let fired = store.fire(at(3_605), 100).await.expect("deadlines");
     fired.receipt.committed().await.expect("their commit");
     assert_eq!(task(&store, 0).await.0.state, State::Running, "within the grace");
     let next = claim(&store).await.expect("one place is free");
     assert!(claim(&store).await.is_none(), "the other one is still taken");
-    assert!(next.row.fence.raw() >> 32 > running.row.fence.raw() >> 32, "a new epoch");
-    post(&store, attempt(&running, done("late but heard"))).await;
+    assert!(next.record.fence.raw() >> 32 > running.record.fence.raw() >> 32, "a new epoch");
+    update(&store, attempt(&running, done("late but heard"))).await;
     assert_eq!(task(&store, 0).await.0.state, State::Succeeded);
 }
 
@@ -163,12 +166,12 @@ async fn a_place_outlives_its_task_across_a_restart() {
     let first = claim(&store).await.expect("work");
     let mut end = attempt(&first, done("x"));
     end.releases = false;
-    post(&store, end).await;
+    update(&store, end).await;
     drop(store);
     let (store, _) = open(folder.path()).await;
     assert!(claim(&store).await.is_some());
     assert!(claim(&store).await.is_none(), "one of two places is held by what has ended");
-    let slots = vec![(first.row.id(), first.row.fence)];
+    let slots = vec![(first.record.id(), first.record.fence)];
     let released = store.release(START, slots).await.expect("a release");
     released.receipt.committed().await.expect("its commit");
     assert!(claim(&store).await.is_some());
@@ -181,7 +184,7 @@ async fn a_tombstone_stays_one_and_then_nothing_is_left() {
     let (store, _) = open(folder.path()).await;
     submit(&store, one(0, |task| task.limits.retention = Duration::from_secs(1))).await;
     let claimed = claim(&store).await.expect("work");
-    post(&store, attempt(&claimed, done("x"))).await;
+    update(&store, attempt(&claimed, done("x"))).await;
     store.fire(at(2), 10).await.expect("its end").receipt.committed().await.expect("a commit");
     drop(store);
     let (store, _) = open_at(folder.path(), at(3)).await.expect("it opens");
@@ -191,10 +194,10 @@ async fn a_tombstone_stays_one_and_then_nothing_is_left() {
     drop(store);
     let (store, _) = open_at(folder.path(), at(4)).await.expect("it opens");
     assert!(matches!(find(&store, 0).await, Found::Absent));
-    let Submitted::Inserted { row, .. } = submit(&store, one(1, |_| {})).await else {
+    let Submitted::Inserted { record, .. } = submit(&store, one(1, |_| {})).await else {
         panic!("not accepted")
     };
-    assert_eq!(row.seq, 2, "a place in the order of acceptance is never given twice");
+    assert_eq!(record.seq, 2, "a place in the order of acceptance is never given twice");
 }
 
 #[tokio::test]

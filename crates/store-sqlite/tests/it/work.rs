@@ -19,7 +19,7 @@ use raincheck_core::task::Outcome;
 use raincheck_store_sqlite::{Options, SqliteStore};
 use raincheck_testkit::disk::{Shim, number_from};
 
-use crate::kit::{ADOPT, LANE, START, at, attempt, id, one};
+use crate::kit::{LANE, REATTACH, START, at, attempt, id, one};
 
 const CHILD: &str = "RAINCHECK_WORK_OF_A_CHILD";
 const N_TASKS: &str = "RAINCHECK_WORK_TASKS";
@@ -72,7 +72,7 @@ pub(crate) fn quick_folder() -> tempfile::TempDir {
 pub(crate) async fn open_store(path: &Path, durability: Durability) -> Result<SqliteStore, Error> {
     let store = SqliteStore::new(Options { path: path.to_owned(), durability });
     let lanes = vec![(LANE.into(), lane::Config::new(8, 100_000))];
-    store.open(START, lanes, ADOPT, Arc::new(NoSink)).await?;
+    store.open(START, lanes, REATTACH, Arc::new(NoSink)).await?;
     Ok(store)
 }
 
@@ -158,9 +158,9 @@ async fn work_on(store: &SqliteStore, n: u64) {
     say(format_args!("ack submit {n}"));
     let claim = || store.claim(START, Claim { lanes: vec![LANE.into()], n: 1 });
     let Some(leased) = told(store, claim).await.pop() else { return };
-    let n = number(leased.row.id());
-    say(format_args!("ack lease {n} {:x}", leased.row.fence.raw()));
-    let finish = || store.post(START, vec![attempt(&leased, Change::Finish(result(n)))], None);
+    let n = number(leased.record.id());
+    say(format_args!("ack lease {n} {:x}", leased.record.fence.raw()));
+    let finish = || store.update(START, vec![attempt(&leased, Change::Finish(result(n)))], None);
     told(store, finish).await;
     say(format_args!("ack finish {n}"));
 }
@@ -168,7 +168,7 @@ async fn work_on(store: &SqliteStore, n: u64) {
 /// Does something until it is committed; says each failure.
 async fn told<T, F>(store: &SqliteStore, act: impl Fn() -> F) -> T
 where
-    F: Future<Output = Result<raincheck_core::store::Posted<T>, Error>>,
+    F: Future<Output = Result<raincheck_core::store::Write<T>, Error>>,
 {
     for _ in 0..TRIES {
         let done = async {
@@ -241,7 +241,7 @@ impl Told {
         let all = Claim { lanes: vec![LANE.into()], n: 1_000 };
         let posted = store.claim(START, all).await.expect("it gives work");
         posted.receipt.committed().await.expect("a commit");
-        let reissued = |leased: &Claimed| leased.row.fence.raw() <= last_fence;
+        let reissued = |leased: &Claimed| leased.record.fence.raw() <= last_fence;
         if posted.value.iter().any(reissued) {
             broken.push("a fence was given twice [LEASE-1]".to_owned());
         }
@@ -250,20 +250,20 @@ impl Told {
 
     async fn broken_at(&self, store: &SqliteStore, n: u64) -> Option<String> {
         let is_finished = self.finished.contains(&n);
-        let (row, payload) = match store.find(&Scope::local(), id(n)).await {
-            Ok(Found::Task(row, payload)) => (row, payload),
+        let (record, payload) = match store.find(&Scope::local(), id(n)).await {
+            Ok(Found::Task(record, payload)) => (record, payload),
             Ok(Found::Tombstone(_)) if is_short_lived(n) => return None,
             Ok(Found::Tombstone(_) | Found::Absent) => return Some("it is gone".to_owned()),
             Err(error) => return Some(format!("{UNREADABLE}: {error}")),
         };
         assert_eq!(payload.inputs, inputs(n), "task {n} was given something else");
-        let is_whole = payload.outcome == (row.state == State::Succeeded).then(|| result(n));
-        assert!(is_whole, "task {n} is {} with another result", row.state);
-        if is_finished && row.state != State::Succeeded {
+        let is_whole = payload.outcome == (record.state == State::Succeeded).then(|| result(n));
+        assert!(is_whole, "task {n} is {} with another result", record.state);
+        if is_finished && record.state != State::Succeeded {
             return Some("its result is gone".to_owned());
         }
         let was_leased = self.leased.contains_key(&n);
-        let runs_again = was_leased && row.attempt == 0;
+        let runs_again = was_leased && record.attempt == 0;
         runs_again.then(|| "it would run a second time [DUR-6]".to_owned())
     }
 }

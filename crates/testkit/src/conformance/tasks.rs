@@ -14,11 +14,12 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::retry;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Beat, Claim, Claimed, Cursor, Directive, Extra, Filter, Found, NoSink, Post, Submit, Submitted,
-    TaskStore, Verdict,
+    AttemptReport, Claim, Claimed, Cursor, Filter, Found, Heartbeat, HeartbeatReply, NoSink,
+    Submit, Submitted, TaskStore, Update, UpdateResult,
 };
 use raincheck_core::task::{
-    Artifact, Cause, Limits, Metrics, Outcome, Payload, Resources, Row, Task, TaskEvent, WaitReason,
+    Artifact, Cause, Limits, Metrics, Outcome, Resources, Task, TaskDetails, TaskEvent, TaskRecord,
+    WaitReason,
 };
 use raincheck_core::time::Timestamp;
 
@@ -79,8 +80,8 @@ async fn claim(store: &dyn TaskStore, n: u32) -> Vec<Claimed> {
     posted.value
 }
 
-async fn post(store: &dyn TaskStore, now: Timestamp, post: Post) -> Verdict {
-    let posted = must(store.post(now, vec![post], None).await);
+async fn update(store: &dyn TaskStore, now: Timestamp, update: Update) -> UpdateResult {
+    let posted = must(store.update(now, vec![update], None).await);
     must(posted.receipt.committed().await);
     match posted.value.0.into_iter().next() {
         Some(verdict) => verdict,
@@ -88,22 +89,26 @@ async fn post(store: &dyn TaskStore, now: Timestamp, post: Post) -> Verdict {
     }
 }
 
-fn attempt(claimed: &Claimed, change: Change, releases: bool) -> Post {
-    Post { releases, ..Post::attempt(claimed.row.id(), claimed.row.fence, change) }
+fn attempt(claimed: &Claimed, change: Change, releases: bool) -> Update {
+    Update { releases, ..Update::attempt(claimed.record.id(), claimed.record.fence, change) }
 }
 
 fn done(text: &str) -> Change {
     Change::Finish(Outcome::Succeeded(vec![Content::Text(text.into())]))
 }
 
-fn cancel(n: u64) -> Post {
+fn cancel(n: u64) -> Update {
     let change = Change::RequestCancel { reason: Some("why".into()) };
-    Post { scope: Some(Scope::local()), fence: None, ..Post::attempt(id(n), Fence::NONE, change) }
+    Update {
+        scope: Some(Scope::local()),
+        fence: None,
+        ..Update::attempt(id(n), Fence::NONE, change)
+    }
 }
 
-async fn task(store: &dyn TaskStore, n: u64) -> (Row, Arc<Payload>) {
+async fn task(store: &dyn TaskStore, n: u64) -> (TaskRecord, Arc<TaskDetails>) {
     match must(store.find(&Scope::local(), id(n)).await) {
-        Found::Task(row, payload) => (row, payload),
+        Found::Task(record, payload) => (record, payload),
         found @ (Found::Tombstone(_) | Found::Absent) => panic!("task {n} is {found:?}"),
     }
 }
@@ -120,9 +125,9 @@ pub(super) async fn positions_follow_priority_then_arrival(store: &dyn TaskStore
     assert_eq!(places, [2, 4, 0, 3, 1], "[QUEUE-3] positions");
     let mut order = Vec::new();
     while let Some(next) = claim(store, 1).await.pop() {
-        assert_eq!(next.row.state, State::Scheduled);
-        order.push(next.row.task.priority);
-        post(store, START, attempt(&next, done("x"), true)).await;
+        assert_eq!(next.record.state, State::Scheduled);
+        order.push(next.record.task.priority);
+        update(store, START, attempt(&next, done("x"), true)).await;
     }
     assert_eq!(order, [10, 10, 0, 0, -5], "[QUEUE-1] order of execution");
 }
@@ -154,7 +159,7 @@ pub(super) async fn a_lane_never_runs_more_than_its_concurrency(store: &dyn Task
     let first = claim(store, 99).await;
     assert_eq!(first.len(), 2, "[QUEUE-6] leased at once");
     let workers: std::collections::BTreeSet<_> =
-        first.iter().filter_map(|claimed| claimed.row.worker.clone()).collect();
+        first.iter().filter_map(|claimed| claimed.record.worker.clone()).collect();
     assert_eq!(workers.len(), 2, "[QUEUE-7] two tasks on one worker");
     assert!(claim(store, 99).await.is_empty(), "[QUEUE-6] leased beyond the concurrency");
 }
@@ -169,7 +174,7 @@ pub(super) async fn one_key_is_one_task(store: &dyn TaskStore) {
     };
     submit(store, keyed(0, 7)).await;
     assert!(
-        matches!(submit(store, keyed(1, 7)).await, Submitted::Existing(row) if row.id() == id(0)),
+        matches!(submit(store, keyed(1, 7)).await, Submitted::Existing(record) if record.id() == id(0)),
         "[IDEM-1] the same key and inputs"
     );
     assert!(
@@ -188,12 +193,12 @@ pub(super) async fn a_queued_task_is_cancelled_at_once(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;
     assert!(
-        matches!(post(store, START, cancel(0)).await, Verdict::Moved(row) if row.state == State::Cancelled),
+        matches!(update(store, START, cancel(0)).await, UpdateResult::Moved(record) if record.state == State::Cancelled),
         "[CANCEL-1] a queued task"
     );
     assert!(claim(store, 1).await.is_empty(), "[CANCEL-1] it was leased all the same");
     assert!(
-        matches!(post(store, START, cancel(0)).await, Verdict::Refused(row, _) if row.state == State::Cancelled),
+        matches!(update(store, START, cancel(0)).await, UpdateResult::Refused(record, _) if record.state == State::Cancelled),
         "[CANCEL-4] a terminal task"
     );
 }
@@ -204,24 +209,24 @@ pub(super) async fn a_slot_outlives_its_task(store: &dyn TaskStore) {
         submit(store, one(n, |_| {})).await;
     }
     let Some(first) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    post(store, START, attempt(&first, done("x"), false)).await;
+    update(store, START, attempt(&first, done("x"), false)).await;
     assert!(claim(store, 1).await.is_empty(), "[QUEUE-6] the executor is not gone yet");
-    let posted = must(store.release(START, vec![(first.row.id(), first.row.fence)]).await);
+    let posted = must(store.release(START, vec![(first.record.id(), first.record.fence)]).await);
     must(posted.receipt.committed().await);
     assert_eq!(claim(store, 1).await.len(), 1, "[QUEUE-6] the executor is gone");
 }
 
 pub(super) async fn a_late_outcome_is_kept_beside_the_end(store: &dyn TaskStore) {
     open(store, 1, 100).await;
-    submit(store, one(0, |task| task.limits.run = Some(Duration::from_secs(5)))).await;
+    submit(store, one(0, |task| task.limits.run_timeout = Some(Duration::from_secs(5)))).await;
     let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    post(store, START, attempt(&claimed, Change::Start, false)).await;
+    update(store, START, attempt(&claimed, Change::Start, false)).await;
     must(must(store.fire(at(6), 100).await).receipt.committed().await);
     assert_eq!(task(store, 0).await.0.state, State::TimedOut, "[TIME-3] the run deadline");
-    let late = post(store, at(7), attempt(&claimed, done("late"), true)).await;
-    assert!(matches!(late, Verdict::Late(_)), "[LEASE-7] got {late:?}");
-    let (row, payload) = task(store, 0).await;
-    assert_eq!(row.state, State::TimedOut, "[STATE-2] a late event moved a terminal task");
+    let late = update(store, at(7), attempt(&claimed, done("late"), true)).await;
+    assert!(matches!(late, UpdateResult::Late(_)), "[LEASE-7] got {late:?}");
+    let (record, payload) = task(store, 0).await;
+    assert_eq!(record.state, State::TimedOut, "[STATE-2] a late event moved a terminal task");
     assert!(payload.late.is_some(), "[LEASE-7] the late result is not kept");
 }
 
@@ -229,15 +234,15 @@ pub(super) async fn what_a_peer_says_after_it_was_given_up_is_kept(store: &dyn T
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;
     let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    post(store, START, attempt(&claimed, Change::Start, false)).await;
+    update(store, START, attempt(&claimed, Change::Start, false)).await;
     let lost = Outcome::Failed(Error::new(Kind::PeerLost, "silent"));
-    post(store, at(6), attempt(&claimed, Change::GiveUp(lost.clone()), true)).await;
+    update(store, at(6), attempt(&claimed, Change::GiveUp(lost.clone()), true)).await;
     for is_late in [true, false] {
-        let verdict = post(store, at(7), attempt(&claimed, done("late"), false)).await;
-        assert_eq!(matches!(verdict, Verdict::Late(_)), is_late, "[LEASE-7] got {verdict:?}");
+        let verdict = update(store, at(7), attempt(&claimed, done("late"), false)).await;
+        assert_eq!(matches!(verdict, UpdateResult::Late(_)), is_late, "[LEASE-7] got {verdict:?}");
     }
-    let (row, payload) = task(store, 0).await;
-    assert_eq!(row.state, State::Failed, "[STATE-2] a late event moved a terminal task");
+    let (record, payload) = task(store, 0).await;
+    assert_eq!(record.state, State::Failed, "[STATE-2] a late event moved a terminal task");
     assert_eq!(
         payload.outcome,
         Some(lost),
@@ -250,12 +255,12 @@ pub(super) async fn a_stale_attempt_changes_nothing(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;
     let Some(first) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    post(store, START, attempt(&first, Change::Undeliver, true)).await;
+    update(store, START, attempt(&first, Change::Undeliver, true)).await;
     let Some(second) = claim(store, 1).await.pop() else { panic!("nothing was leased again") };
-    assert!(second.row.fence > first.row.fence, "[LEASE-1] fences grow");
-    assert_eq!(second.row.attempt, 1, "an attempt that was not delivered is not spent");
-    let stale = post(store, START, attempt(&first, done("old"), true)).await;
-    assert!(matches!(stale, Verdict::Refused(..)), "[LEASE-1] got {stale:?}");
+    assert!(second.record.fence > first.record.fence, "[LEASE-1] fences grow");
+    assert_eq!(second.record.attempt, 1, "an attempt that was not delivered is not spent");
+    let stale = update(store, START, attempt(&first, done("old"), true)).await;
+    assert!(matches!(stale, UpdateResult::Refused(..)), "[LEASE-1] got {stale:?}");
     assert_eq!(task(store, 0).await.0.state, State::Scheduled, "[LEASE-1] an old attempt's word");
 }
 
@@ -267,9 +272,9 @@ pub(super) async fn a_foreign_scope_sees_nothing(store: &dyn TaskStore) {
     assert!(matches!(found, Found::Absent), "[SCOPE-2] found {found:?}");
     let page = must(store.list(&other, &Filter::default(), None, 99).await);
     assert!(page.items.is_empty(), "[SCOPE-2] listed {:?}", page.items);
-    let foreign = Post { scope: Some(other), ..cancel(0) };
-    let verdict = post(store, START, foreign).await;
-    assert!(matches!(verdict, Verdict::Absent), "[SCOPE-2] a foreign cancel: {verdict:?}");
+    let foreign = Update { scope: Some(other), ..cancel(0) };
+    let verdict = update(store, START, foreign).await;
+    assert!(matches!(verdict, UpdateResult::Absent), "[SCOPE-2] a foreign cancel: {verdict:?}");
     assert_eq!(task(store, 0).await.0.state, State::Queued, "[SCOPE-2] it was touched");
 }
 
@@ -280,12 +285,17 @@ pub(super) async fn deadlines_fire_and_heartbeats_hold_them_off(store: &dyn Task
     }
     let claimed = claim(store, 2).await;
     for one in &claimed {
-        post(store, START, attempt(one, Change::Start, false)).await;
+        update(store, START, attempt(one, Change::Start, false)).await;
     }
     let Some(alive) = claimed.first() else { panic!("nothing was leased") };
-    let beat = Beat { id: alive.row.id(), fence: alive.row.fence, progress: None, partial: None };
+    let beat = Heartbeat {
+        id: alive.record.id(),
+        fence: alive.record.fence,
+        progress: None,
+        partial: None,
+    };
     let told = must(store.heartbeat(at(20), vec![beat]).await);
-    assert_eq!(told, [Directive::Continue], "[LEASE-2] a heartbeat");
+    assert_eq!(told, [HeartbeatReply::Continue], "[LEASE-2] a heartbeat");
     let posted = must(store.fire(at(31), 100).await);
     assert!(posted.value.is_some_and(|next| next > at(31)), "no further deadline is armed");
     assert_eq!(task(store, 0).await.0.state, State::Running, "[LEASE-2] the one that was heard");
@@ -302,15 +312,15 @@ pub(super) async fn a_held_lane_keeps_its_order(store: &dyn TaskStore) {
     let hold = |hold| store.hold(START, LANE.into(), hold);
     assert_eq!(must(hold(Some(WaitReason::Compiling)).await).value, 2, "[QUEUE-5] held");
     submit(store, one(2, |_| {})).await;
-    let (row, _) = task(store, 2).await;
+    let (record, _) = task(store, 2).await;
     assert_eq!(
-        (row.state, row.waiting),
+        (record.state, record.waiting),
         (State::Waiting, Some(WaitReason::Compiling)),
         "[QUEUE-5]"
     );
     assert!(claim(store, 9).await.is_empty(), "[QUEUE-5] a held lane was leased from");
     assert_eq!(must(hold(None).await).value, 3, "[QUEUE-5] resumed");
-    let next = claim(store, 1).await.pop().map(|claimed| claimed.row.id());
+    let next = claim(store, 1).await.pop().map(|claimed| claimed.record.id());
     assert_eq!(next, Some(id(0)), "[QUEUE-5] it resumes in order");
 }
 
@@ -318,7 +328,7 @@ pub(super) async fn an_expired_task_is_a_tombstone_then_nothing(store: &dyn Task
     open(store, 1, 100).await;
     submit(store, one(0, |task| task.limits.retention = Duration::from_secs(1))).await;
     let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    post(store, START, attempt(&claimed, done("x"), true)).await;
+    update(store, START, attempt(&claimed, done("x"), true)).await;
     must(must(store.fire(at(2), 100).await).receipt.committed().await);
     let found = must(store.find(&Scope::local(), id(0)).await);
     assert!(matches!(found, Found::Tombstone(_)), "[TIME-5] found {found:?}");
@@ -337,8 +347,8 @@ pub(super) async fn an_artifact_is_found_by_its_id_as_long_as_its_task_is_read(
         submit(store, one(n, |task| task.limits.retention = Duration::from_secs(1 + n))).await;
         let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
         let artifacts = vec![artifact(n, "a"), artifact(n, "b")];
-        let extra = Some(Box::new(Extra { artifacts, ..Extra::default() }));
-        post(store, START, Post { extra, ..attempt(&claimed, done("x"), true) }).await;
+        let report = Some(Box::new(AttemptReport { artifacts, ..AttemptReport::default() }));
+        update(store, START, Update { report, ..attempt(&claimed, done("x"), true) }).await;
     }
     let find = async |n: u64, name| must(store.artifact(&artifact(n, name).id).await);
     assert_eq!(find(0, "b").await, Some((id(0), artifact(0, "b"))), "[ART-2]");
@@ -370,16 +380,16 @@ pub(super) async fn a_failed_attempt_is_retried_by_policy(store: &dyn TaskStore)
     submit(store, one(0, |task| task.retry = policy)).await;
     for number in 1..=2 {
         let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-        assert_eq!(claimed.row.attempt, number, "[RETRY-1] the attempt's number");
+        assert_eq!(claimed.record.attempt, number, "[RETRY-1] the attempt's number");
         let failure = Change::Finish(Outcome::Failed(Error::new(Kind::ToolFailed, "no")));
-        post(store, START, attempt(&claimed, failure, true)).await;
+        update(store, START, attempt(&claimed, failure, true)).await;
         if number == 1 {
             assert_eq!(task(store, 0).await.0.state, State::Waiting, "[RETRY-1] it pauses");
             must(must(store.fire(at(5), 100).await).receipt.committed().await);
         }
     }
-    let (row, payload) = task(store, 0).await;
-    assert_eq!((row.state, payload.attempts.len()), (State::Failed, 2), "[RETRY-1] attempts");
+    let (record, payload) = task(store, 0).await;
+    assert_eq!((record.state, payload.attempts.len()), (State::Failed, 2), "[RETRY-1] attempts");
 }
 
 pub(super) async fn an_end_between_attempts_is_no_attempt(store: &dyn TaskStore) {
@@ -393,15 +403,15 @@ pub(super) async fn an_end_between_attempts_is_no_attempt(store: &dyn TaskStore)
         submit(store, one(n, |task| task.retry = policy.clone())).await;
         let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
         let failure = Change::Finish(Outcome::Failed(Error::new(Kind::ToolFailed, "no")));
-        post(store, START, attempt(&claimed, failure, true)).await;
+        update(store, START, attempt(&claimed, failure, true)).await;
     }
-    post(store, START, cancel(0)).await;
+    update(store, START, cancel(0)).await;
     must(must(store.fire(at(5), 100).await).receipt.committed().await);
-    post(store, at(5), cancel(1)).await;
+    update(store, at(5), cancel(1)).await;
     for n in 0..2 {
-        let (row, payload) = task(store, n).await;
+        let (record, payload) = task(store, n).await;
         let ends: Vec<_> = payload.attempts.iter().map(|attempt| attempt.ended).collect();
-        assert_eq!((row.state, ends), (State::Cancelled, vec!["retried"]), "[RETRY-1] task {n}");
+        assert_eq!((record.state, ends), (State::Cancelled, vec!["retried"]), "[RETRY-1] task {n}");
     }
     let days = Duration::from_secs(2 * 24 * 3600);
     must(must(store.fire(at(5) + days, 100).await).receipt.committed().await);
@@ -413,18 +423,21 @@ pub(super) async fn a_report_after_the_last_word_is_not_kept(store: &dyn TaskSto
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;
     let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    let end = || Post {
-        extra: Some(Box::new(Extra { artifacts: vec![artifact(1, "a")], ..Extra::default() })),
+    let end = || Update {
+        report: Some(Box::new(AttemptReport {
+            artifacts: vec![artifact(1, "a")],
+            ..AttemptReport::default()
+        })),
         ..attempt(&claimed, done("x"), false)
     };
-    post(store, START, end()).await;
+    update(store, START, end()).await;
     let before = task(store, 0).await;
-    let again = post(store, START, end()).await;
-    assert!(matches!(again, Verdict::Refused(..)), "[LEASE-6] got {again:?}");
+    let again = update(store, START, end()).await;
+    assert!(matches!(again, UpdateResult::Refused(..)), "[LEASE-6] got {again:?}");
     let partial = Some(must(Json::parse("[1]")));
-    let beat = Beat { id: id(0), fence: claimed.row.fence, progress: None, partial };
+    let beat = Heartbeat { id: id(0), fence: claimed.record.fence, progress: None, partial };
     let told = must(store.heartbeat(START, vec![beat]).await);
-    assert_eq!(told, [Directive::Lost], "a heartbeat of what has ended");
+    assert_eq!(told, [HeartbeatReply::Lost], "a heartbeat of what has ended");
     let after = task(store, 0).await;
     assert_eq!(after.1, before.1, "[RESULT-1] an ended task reads as before");
 }
@@ -437,16 +450,17 @@ pub(super) async fn a_dead_attempt_leaves_nothing_to_the_next(store: &dyn TaskSt
     });
     submit(store, lost).await;
     let Some(first) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    post(store, START, attempt(&first, Change::Start, false)).await;
+    update(store, START, attempt(&first, Change::Start, false)).await;
     must(must(store.fire(at(31), 100).await).receipt.committed().await);
     let metrics = Some(Metrics { wall_ms: 7, ..Metrics::default() });
-    let extra = Extra { metrics, artifacts: vec![artifact(1, "a")], ..Extra::default() };
-    let late = Post { extra: Some(Box::new(extra)), ..attempt(&first, done("late"), true) };
-    let verdict = post(store, at(32), late).await;
-    assert!(matches!(verdict, Verdict::Refused(..)), "[LEASE-1] got {verdict:?}");
+    let report =
+        AttemptReport { metrics, artifacts: vec![artifact(1, "a")], ..AttemptReport::default() };
+    let late = Update { report: Some(Box::new(report)), ..attempt(&first, done("late"), true) };
+    let verdict = update(store, at(32), late).await;
+    assert!(matches!(verdict, UpdateResult::Refused(..)), "[LEASE-1] got {verdict:?}");
     must(must(store.fire(at(60), 100).await).receipt.committed().await);
     let Some(second) = claim(store, 1).await.pop() else { panic!("nothing was leased again") };
-    post(store, at(60), attempt(&second, done("x"), true)).await;
+    update(store, at(60), attempt(&second, done("x"), true)).await;
     let (_, payload) = task(store, 0).await;
     let used: Vec<_> = payload.attempts.iter().map(|one| one.metrics.is_some()).collect();
     assert_eq!(used, [false, false], "[RESULT-1] what another attempt used");
@@ -457,10 +471,10 @@ pub(super) async fn a_history_is_one_chain(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;
     let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
-    post(store, START, attempt(&claimed, Change::Start, false)).await;
-    post(store, START, cancel(0)).await;
-    post(store, START, attempt(&claimed, Change::CommitCancel, false)).await;
-    post(store, START, attempt(&claimed, Change::Finish(Outcome::Cancelled), true)).await;
+    update(store, START, attempt(&claimed, Change::Start, false)).await;
+    update(store, START, cancel(0)).await;
+    update(store, START, attempt(&claimed, Change::CommitCancel, false)).await;
+    update(store, START, attempt(&claimed, Change::Finish(Outcome::Cancelled), true)).await;
     let (_, payload) = task(store, 0).await;
     let first = payload.events.first().map(|event| (event.cause, event.from));
     assert_eq!(first, Some((Cause::Received, None)), "[STATE-6] how it begins");
@@ -483,7 +497,7 @@ pub(super) async fn a_history_is_read_by_its_owner_until_retention_is_over(store
     };
     assert_eq!(states(events(Scope::LOCAL).await), [State::Queued], "[STATE-6] a live task");
     assert_eq!(events("other").await, None, "[SCOPE-2] another scope's");
-    post(store, START, cancel(0)).await;
+    update(store, START, cancel(0)).await;
     let (_, payload) = task(store, 0).await;
     let history = events(Scope::LOCAL).await;
     assert_eq!(history.as_ref(), Some(&payload.events), "[STATE-4] the same history");
@@ -501,8 +515,8 @@ pub(super) async fn lists_page_without_gap_or_repeat(store: &dyn TaskStore) {
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
         let page = must(store.list(&Scope::local(), &Filter::default(), cursor, 3).await);
-        cursor = page.items.last().map(|row| Cursor(row.seq));
-        seen.extend(page.items.iter().map(Row::id));
+        cursor = page.items.last().map(|record| Cursor(record.seq));
+        seen.extend(page.items.iter().map(TaskRecord::id));
         if !page.has_more {
             break;
         }

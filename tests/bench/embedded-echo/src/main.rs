@@ -3,11 +3,11 @@
 
 use raincheck::core::ids::LaneId;
 use raincheck::core::lane;
-use raincheck::{Fault, Raincheck, TaskContext, Tool};
+use raincheck::{ToolError, Raincheck, TaskContext, Tool};
 use raincheck_store_sqlite::{Options, SqliteStore};
 use serde_json::Value;
 
-async fn echo(inputs: Value, _context: TaskContext) -> Result<Value, Fault> {
+async fn echo(inputs: Value, _context: TaskContext) -> Result<Value, ToolError> {
     Ok(inputs)
 }
 

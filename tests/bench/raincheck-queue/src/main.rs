@@ -121,8 +121,8 @@ async fn store_large(handle: &Handle) -> Result<(), Failure> {
         handle.submit(Request::new("large", Json::empty_object(), Scope::local())).await?;
     let Submission::Task(accepted) = submitted else { return Err("no task".into()) };
     let ended =
-        handle.wait_end(&Scope::local(), accepted.row.id(), Duration::from_secs(60)).await?;
-    if ended.row.state.is_terminal() {
+        handle.wait_end(&Scope::local(), accepted.record.id(), Duration::from_secs(60)).await?;
+    if ended.record.state.is_terminal() {
         Ok(())
     } else {
         Err("the large result was not stored".into())

@@ -97,10 +97,10 @@ impl Policy<'_> {
             open_world: true,
         };
         if let Some(limit) = layers.find(|section| section.seconds("timeout_s")) {
-            spec.run_limit = Some(limit);
+            spec.run_timeout = Some(limit);
         }
         if let Some(max) = self.max_runtime(spec.lane.as_str()) {
-            spec.run_limit = spec.run_limit.map(|limit| limit.min(max));
+            spec.run_timeout = spec.run_timeout.map(|limit| limit.min(max));
         }
         let by_default = || self.defaults.and_then(|defaults| defaults.seconds("wait_s"));
         if let Some(wait) = own.seconds("wait_s").or(self.overrides.wait).or_else(by_default) {

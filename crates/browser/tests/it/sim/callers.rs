@@ -48,7 +48,9 @@ async fn submit(handle: Handle, log: Log, number: usize, script: Script) {
     let inputs = json!({ "action": "execute_js", "tab_id": tab, "script": page });
     let request = Request { max_runtime: Some(limit), ready: Some(ready), ..request(&inputs) };
     match handle.submit(request).await {
-        Ok(Submission::Task(accepted)) => lock(&log).submitted(now(), number, tab, &accepted.row),
+        Ok(Submission::Task(accepted)) => {
+            lock(&log).submitted(now(), number, tab, &accepted.record);
+        }
         Ok(Submission::Answer(_)) => lock(&log).complain("a script is a task".to_owned()),
         Err(error) => lock(&log).note(now(), &format!("command {number} is refused: {error}")),
     }
@@ -58,7 +60,7 @@ async fn cancel(handle: Handle, log: Log, number: usize) {
     let Some(id) = lock(&log).id_of(number) else { return };
     match handle.cancel(&Scope::local(), id, None).await {
         Ok(cancelled) => {
-            lock(&log).cancelled(now(), number, cancelled.acknowledged, &cancelled.row);
+            lock(&log).cancelled(now(), number, cancelled.acknowledged, &cancelled.record);
         }
         Err(error) if error.kind == Kind::StorageUnavailable => {
             lock(&log).note(now(), &format!("a cancel of command {number} is refused: {error}"));
@@ -79,7 +81,7 @@ pub(crate) async fn read(handle: Handle, log: Log) {
         for (number, id) in ids {
             match handle.view(&Scope::local(), id).await {
                 Ok(view) => {
-                    is_over &= view.row.state.is_terminal();
+                    is_over &= view.record.state.is_terminal();
                     lock(&log).read(now(), number, view);
                 }
                 Err(error) => {

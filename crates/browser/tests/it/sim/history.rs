@@ -8,7 +8,7 @@ use raincheck_core::content::Content;
 use raincheck_core::error::Guarantee;
 use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::lifecycle::State;
-use raincheck_core::task::{Outcome, Row, TaskEvent};
+use raincheck_core::task::{Outcome, TaskEvent, TaskRecord};
 use raincheck_runtime::View;
 
 pub(crate) type Log = Arc<Mutex<History>>;
@@ -106,11 +106,11 @@ impl History {
 
     // What callers did and saw.
 
-    pub(crate) fn submitted(&mut self, at: Duration, number: usize, tab: i64, row: &Row) {
-        self.note(at, &format!("command {number} is {}, in tab {tab}", name(row.id())));
-        let seq = row.seq;
+    pub(crate) fn submitted(&mut self, at: Duration, number: usize, tab: i64, record: &TaskRecord) {
+        self.note(at, &format!("command {number} is {}, in tab {tab}", name(record.id())));
+        let seq = record.seq;
         let command = Command { number, tab, seq, was_cancelled_in_line: false, seen: None };
-        self.commands.insert(row.id(), command);
+        self.commands.insert(record.id(), command);
     }
 
     pub(crate) fn id_of(&self, number: usize) -> Option<TaskId> {
@@ -121,23 +121,29 @@ impl History {
         self.commands.iter().map(|(id, command)| (command.number, *id)).collect()
     }
 
-    pub(crate) fn cancelled(&mut self, at: Duration, number: usize, counts: bool, row: &Row) {
-        self.note(at, &format!("a cancel of command {number}: {counts}, {}", row.state));
-        if counts && row.state == State::Cancelled {
+    pub(crate) fn cancelled(
+        &mut self,
+        at: Duration,
+        number: usize,
+        counts: bool,
+        record: &TaskRecord,
+    ) {
+        self.note(at, &format!("a cancel of command {number}: {counts}, {}", record.state));
+        if counts && record.state == State::Cancelled {
             self.met.insert("a command that was cancelled in line");
-            if let Some(command) = self.commands.get_mut(&row.id()) {
+            if let Some(command) = self.commands.get_mut(&record.id()) {
                 command.was_cancelled_in_line = true;
             }
         }
     }
 
     pub(crate) fn read(&mut self, at: Duration, number: usize, view: View) {
-        let Some(command) = self.commands.get_mut(&view.row.id()) else { return };
-        let (state, n_events) = (view.row.state, view.row.n_events);
+        let Some(command) = self.commands.get_mut(&view.record.id()) else { return };
+        let (state, n_events) = (view.record.state, view.record.n_events);
         let before = command.seen.replace(view);
         let (old_state, old_events) = before
             .as_ref()
-            .map_or((None, 0), |before| (Some(before.row.state), before.row.n_events));
+            .map_or((None, 0), |before| (Some(before.record.state), before.record.n_events));
         let is_other_end = old_state.is_some_and(|old| old.is_terminal() && old != state);
         if n_events < old_events || is_other_end {
             let old = old_state.map_or("nothing", State::as_str);
@@ -215,7 +221,7 @@ impl History {
     }
 
     fn judge_command(&mut self, id: TaskId, command: &Command, view: &View) {
-        let (number, state) = (command.number, view.row.state);
+        let (number, state) = (command.number, view.record.state);
         if !state.is_terminal() {
             return self.complain(format!("command {number} did not end: {state}"));
         }
@@ -233,7 +239,7 @@ impl History {
             _ => command.was_cancelled_in_line,
         };
         if may_not_have_run && n_runs > 0 {
-            let why = view.row.failure.map_or("cancelled in line", |kind| kind.as_str());
+            let why = view.record.failure.map_or("cancelled in line", |kind| kind.as_str());
             self.complain(format!("command {number} ran although it ended as {why}"));
         }
         self.meet_end(view, n_runs);
@@ -329,19 +335,19 @@ impl History {
 
     fn meet_end(&mut self, view: &View, n_runs: usize) {
         let Some(payload) = &view.payload else { return };
-        let failure = view.row.failure.map_or("", |kind| kind.as_str());
+        let failure = view.record.failure.map_or("", |kind| kind.as_str());
         let was_given_back = payload
             .events
             .iter()
             .any(|event| event.from == Some(State::Scheduled) && event.to == State::Queued);
         let epochs: BTreeSet<u64> = payload.events.iter().map(|it| it.fence.raw() >> 32).collect();
-        let is_won = view.row.cancel.is_some() && view.row.state == State::Succeeded;
+        let is_won = view.record.cancel.is_some() && view.record.state == State::Succeeded;
         let met = [
-            (view.row.state == State::Succeeded, "a command that succeeded"),
-            (view.row.state == State::TimedOut, "a command that timed out"),
+            (view.record.state == State::Succeeded, "a command that succeeded"),
+            (view.record.state == State::TimedOut, "a command that timed out"),
             (failure == "accept_timeout", "a command that nobody accepted"),
             (
-                view.row.state == State::Cancelled && n_runs > 0,
+                view.record.state == State::Cancelled && n_runs > 0,
                 "a command that was cancelled while it ran",
             ),
             (is_won, "a result that won over a cancel"),

@@ -87,7 +87,7 @@ impl Ids for SeededIds {
 /// Limits that are short, so that a world is over soon.
 fn settings() -> Settings {
     Settings {
-        run: Duration::from_secs(3),
+        run_timeout: Duration::from_secs(3),
         grace: Duration::from_secs(2),
         reconnect_grace: Duration::from_secs(6),
         linger: Duration::from_secs(1),
@@ -105,7 +105,7 @@ pub(crate) async fn serve(setup: Setup) -> turmoil::Result {
     let begun = Timestamp::from_millis(1_700_000_000_000) + now();
     options.clock = Arc::new(SimClock { begun, start: Instant::now() });
     options.ids = ids;
-    options.adopt_grace = Duration::from_secs(8);
+    options.reattach_grace = Duration::from_secs(8);
     let (handle, service) = start(options);
     let stop = CancellationToken::new();
     let mut running = JoinSet::new();

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::content::{Content, Json};
 use crate::error::Error;
 use crate::ids::{ArtifactId, TaskId};
-use crate::ledger::Record;
+use crate::ledger::Effect;
 use crate::lifecycle::State;
 use crate::store::memory::MemoryLimits;
-use crate::store::{Beat, Extra};
-use crate::task::{Artifact, Attempt, Metrics, Outcome, Payload, Row, TaskEvent};
+use crate::store::{AttemptReport, Heartbeat};
+use crate::task::{Artifact, AttemptSummary, Metrics, Outcome, TaskDetails, TaskEvent, TaskRecord};
 
 /// Attempts that stay listed; older ones of a task that is retried for ever are dropped.
 const MAX_ATTEMPTS: usize = 100;
@@ -35,7 +35,7 @@ pub(super) struct Shelf {
 
 #[derive(Debug)]
 struct Item {
-    payload: Arc<Payload>,
+    payload: Arc<TaskDetails>,
     metrics: Option<Metrics>,
     /// What an ended task counts for; `None` while it is live.
     settled: Option<usize>,
@@ -43,31 +43,31 @@ struct Item {
 
 impl Shelf {
     /// Puts one record away.
-    pub(super) fn keep(&mut self, record: Record, changed: &mut Vec<Row>) {
-        match record {
-            Record::Inserted { row, event } => {
-                self.insert(row.id(), event);
-                changed.push(row);
+    pub(super) fn keep(&mut self, effect: Effect, changed: &mut Vec<TaskRecord>) {
+        match effect {
+            Effect::Inserted { record, event } => {
+                self.insert(record.id(), event);
+                changed.push(record);
             }
-            Record::Moved { row, event, outcome, retried, late } => {
+            Effect::Moved { record, event, outcome, retried, late } => {
                 let has_ended = outcome.is_some();
-                self.moved(&row, event, outcome, retried);
+                self.moved(&record, event, outcome, retried);
                 if let Some(late) = late {
-                    self.late(row.id(), None, late);
+                    self.late(record.id(), None, late);
                 }
-                if row.state == State::Expired {
-                    self.bury(row.id());
+                if record.state == State::Expired {
+                    self.bury(record.id());
                 } else if has_ended {
-                    self.settle(row.id());
+                    self.settle(record.id());
                 }
-                changed.push(row);
+                changed.push(record);
             }
-            Record::Late { row, event, outcome } => {
-                self.late(row.id(), Some(event), outcome);
-                changed.push(row);
+            Effect::Late { record, event, outcome } => {
+                self.late(record.id(), Some(event), outcome);
+                changed.push(record);
             }
-            Record::Forgotten(_) => self.n_tombstones = self.n_tombstones.saturating_sub(1),
-            Record::Taken(_) | Record::Heard(_) | Record::Freed { .. } => {}
+            Effect::Forgotten(_) => self.n_tombstones = self.n_tombstones.saturating_sub(1),
+            Effect::Taken(_) | Effect::Heard(_) | Effect::Freed { .. } => {}
         }
     }
 
@@ -137,7 +137,7 @@ impl Shelf {
     fn insert(&mut self, id: TaskId, event: TaskEvent) {
         let mut events = Vec::with_capacity(4);
         events.push(event);
-        let payload = Payload {
+        let payload = TaskDetails {
             inputs: Json::null(),
             outcome: None,
             late: None,
@@ -156,15 +156,15 @@ impl Shelf {
 
     fn moved(
         &mut self,
-        row: &Row,
+        record: &TaskRecord,
         event: Option<TaskEvent>,
         outcome: Option<Outcome>,
         retried: Option<Error>,
     ) {
         let has_ended = outcome.is_some() || retried.is_some();
         let attempt = (has_ended && event.as_ref().is_some_and(TaskEvent::leaves_attempt))
-            .then(|| self.end_attempt(row, outcome.as_ref(), retried));
-        self.edit(row.id(), |payload| {
+            .then(|| self.end_attempt(record, outcome.as_ref(), retried));
+        self.edit(record.id(), |payload| {
             remember(&mut payload.events, event);
             if let Some(attempt) = attempt {
                 if payload.attempts.len() >= MAX_ATTEMPTS {
@@ -181,22 +181,22 @@ impl Shelf {
 
     fn end_attempt(
         &mut self,
-        row: &Row,
+        record: &TaskRecord,
         outcome: Option<&Outcome>,
         retried: Option<Error>,
-    ) -> Attempt {
-        let metrics = self.items.get_mut(&row.id()).and_then(|item| item.metrics.take());
-        let ended = if retried.is_some() { "retried" } else { row.state.as_str() };
+    ) -> AttemptSummary {
+        let metrics = self.items.get_mut(&record.id()).and_then(|item| item.metrics.take());
+        let ended = if retried.is_some() { "retried" } else { record.state.as_str() };
         let error = retried.or_else(|| match outcome {
             Some(Outcome::Failed(error)) => Some(error.clone()),
             Some(Outcome::Succeeded(_) | Outcome::Cancelled) | None => None,
         });
-        Attempt {
-            attempt: row.attempt,
-            fence: row.fence,
-            worker_id: row.worker.clone(),
-            started_at: row.started_at,
-            ended_at: row.updated_at,
+        AttemptSummary {
+            attempt: record.attempt,
+            fence: record.fence,
+            worker_id: record.worker.clone(),
+            started_at: record.started_at,
+            ended_at: record.updated_at,
             ended,
             error,
             metrics,
@@ -211,22 +211,22 @@ impl Shelf {
         self.weigh(id);
     }
 
-    pub(super) fn keep_extra(&mut self, row: &Row, extra: Extra) {
-        let id = row.id();
+    pub(super) fn keep_report(&mut self, record: &TaskRecord, report: AttemptReport) {
+        let id = record.id();
         let Some(item) = self.items.get_mut(&id) else { return };
-        if row.state.is_leased() {
-            item.metrics = extra.metrics.or(item.metrics);
+        if record.state.is_leased() {
+            item.metrics = report.metrics.or(item.metrics);
         }
-        self.artifacts.extend(extra.artifacts.iter().map(|one| (one.id.clone(), id)));
+        self.artifacts.extend(report.artifacts.iter().map(|one| (one.id.clone(), id)));
         self.edit(id, |payload| {
-            payload.progress = extra.progress.or(payload.progress.take());
-            payload.partial = extra.partial.or(payload.partial.take());
-            payload.artifacts.extend(extra.artifacts);
+            payload.progress = report.progress.or(payload.progress.take());
+            payload.partial = report.partial.or(payload.partial.take());
+            payload.artifacts.extend(report.artifacts);
         });
         self.weigh(id);
     }
 
-    pub(super) fn keep_beat(&mut self, beat: &Beat) {
+    pub(super) fn keep_beat(&mut self, beat: &Heartbeat) {
         self.edit(beat.id, |payload| {
             if beat.progress.is_some() {
                 payload.progress.clone_from(&beat.progress);
@@ -248,7 +248,7 @@ impl Shelf {
         Some((task, artifact.clone()))
     }
 
-    pub(super) fn payload(&self, id: TaskId) -> Option<Arc<Payload>> {
+    pub(super) fn payload(&self, id: TaskId) -> Option<Arc<TaskDetails>> {
         self.items.get(&id).map(|item| Arc::clone(&item.payload))
     }
 
@@ -264,14 +264,14 @@ impl Shelf {
     /// Returns about how many bytes a task's content takes.
     fn size(&self, id: TaskId) -> usize {
         self.items.get(&id).map_or(0, |item| {
-            let Payload { inputs, outcome, late, partial, .. } = &*item.payload;
+            let TaskDetails { inputs, outcome, late, partial, .. } = &*item.payload;
             let json = |json: &Json| json.get().len();
             let outcomes = [outcome, late].into_iter().flatten().map(size_of).sum::<usize>();
             json(inputs) + outcomes + partial.as_ref().map_or(0, json)
         })
     }
 
-    fn edit(&mut self, id: TaskId, work: impl FnOnce(&mut Payload)) {
+    fn edit(&mut self, id: TaskId, work: impl FnOnce(&mut TaskDetails)) {
         if let Some(item) = self.items.get_mut(&id) {
             work(Arc::make_mut(&mut item.payload));
         }

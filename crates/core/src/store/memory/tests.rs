@@ -2,7 +2,7 @@ use super::*;
 use crate::content::{Content, Json};
 use crate::decide::Change;
 use crate::retry::Policy;
-use crate::store::Extra;
+use crate::store::AttemptReport;
 use crate::task::{Limits, Outcome, Resources, Task};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -51,9 +51,11 @@ fn run(store: &MemoryStore, n: u64, result: &str) {
     let claimed = &posted.value.1[0];
     let parts = vec![Content::Text(result.into())];
     let change = Change::Finish(Outcome::Succeeded(parts));
-    let post =
-        Post { releases: true, ..Post::attempt(claimed.row.id(), claimed.row.fence, change) };
-    now(store.post(NOW, vec![post], None)).expect("posted");
+    let update = Update {
+        releases: true,
+        ..Update::attempt(claimed.record.id(), claimed.record.fence, change)
+    };
+    now(store.update(NOW, vec![update], None)).expect("posted");
 }
 
 fn found(store: &MemoryStore, n: u64) -> &'static str {
@@ -91,10 +93,11 @@ fn tasks_that_expire_by_themselves_leave_nothing_behind_one_that_stays() {
         let mut one = one(n);
         one.task.limits.retention = Duration::from_millis(1);
         let posted = now(store.submit(NOW, vec![one], Some(claim))).expect("submitted");
-        let row = &posted.value.1[0].row;
+        let record = &posted.value.1[0].record;
         let change = Change::Finish(Outcome::Succeeded(Vec::new()));
-        let post = Post { releases: true, ..Post::attempt(row.id(), row.fence, change) };
-        now(store.post(NOW, vec![post], None)).expect("posted");
+        let update =
+            Update { releases: true, ..Update::attempt(record.id(), record.fence, change) };
+        now(store.update(NOW, vec![update], None)).expect("posted");
         now(store.fire(NOW + Duration::from_secs(1), 9)).expect("fired");
     }
     assert_eq!((found(&store, 0), found(&store, 1)), ("task", "tombstone"));
@@ -108,11 +111,12 @@ fn begin(store: &MemoryStore, n: u64) -> Claimed {
     posted.value.1.into_iter().next().expect("work")
 }
 
-fn end(store: &MemoryStore, claimed: &Claimed, text: &str, extra: Extra) {
+fn end(store: &MemoryStore, claimed: &Claimed, text: &str, report: AttemptReport) {
     let outcome = Outcome::Succeeded(vec![Content::Text(text.into())]);
-    let post = Post::attempt(claimed.row.id(), claimed.row.fence, Change::Finish(outcome));
-    let post = Post { releases: true, extra: Some(Box::new(extra)), ..post };
-    now(store.post(NOW, vec![post], None)).expect("posted");
+    let update =
+        Update::attempt(claimed.record.id(), claimed.record.fence, Change::Finish(outcome));
+    let update = Update { releases: true, report: Some(Box::new(report)), ..update };
+    now(store.update(NOW, vec![update], None)).expect("posted");
 }
 
 #[test]
@@ -120,16 +124,21 @@ fn everything_that_is_kept_of_what_has_ended_counts_against_its_bytes() {
     let store = store(MemoryLimits { settled: 99, settled_bytes: 1_000, tombstones: 99 });
     let text = "x".repeat(2_000);
     let partial = Json::of(&text).expect("JSON");
-    end(&store, &begin(&store, 1), "x", Extra { partial: Some(partial), ..Extra::default() });
-    end(&store, &begin(&store, 2), "x", Extra::default());
+    end(
+        &store,
+        &begin(&store, 1),
+        "x",
+        AttemptReport { partial: Some(partial), ..AttemptReport::default() },
+    );
+    end(&store, &begin(&store, 2), "x", AttemptReport::default());
     assert_eq!(found(&store, 1), "tombstone", "a partial result");
     let claimed = begin(&store, 3);
     let change = Change::RequestCancel { reason: None };
-    let cancel = Post::attempt(claimed.row.id(), claimed.row.fence, change);
-    now(store.post(NOW, vec![cancel], None)).expect("posted");
+    let cancel = Update::attempt(claimed.record.id(), claimed.record.fence, change);
+    now(store.update(NOW, vec![cancel], None)).expect("posted");
     now(store.fire(NOW + Duration::from_secs(10), 9)).expect("its grace is over");
-    end(&store, &claimed, &text, Extra::default());
-    end(&store, &begin(&store, 4), "x", Extra::default());
+    end(&store, &claimed, &text, AttemptReport::default());
+    end(&store, &begin(&store, 4), "x", AttemptReport::default());
     assert_eq!(found(&store, 3), "tombstone", "a late result");
     assert_eq!(found(&store, 4), "task");
 }
@@ -156,14 +165,14 @@ fn a_place_is_kept_when_there_is_no_room_for_the_memory_of_its_task() {
     now(store.open(NOW, lanes, Duration::from_secs(1), Arc::new(NoSink))).expect("opens");
     let slow = begin(&store, 1);
     let change = Change::Finish(Outcome::Succeeded(Vec::new()));
-    let still_there = Post::attempt(slow.row.id(), slow.row.fence, change);
-    now(store.post(NOW, vec![still_there], None)).expect("posted");
+    let still_there = Update::attempt(slow.record.id(), slow.record.fence, change);
+    now(store.update(NOW, vec![still_there], None)).expect("posted");
     for n in 2..9 {
         run(&store, n, "x");
     }
-    now(store.release(NOW, vec![(slow.row.id(), slow.row.fence)])).expect("released");
+    now(store.release(NOW, vec![(slow.record.id(), slow.record.fence)])).expect("released");
     let both = [begin(&store, 10), begin(&store, 11)];
-    assert_eq!(both.map(|claimed| claimed.row.state), [State::Scheduled; 2]);
+    assert_eq!(both.map(|claimed| claimed.record.state), [State::Scheduled; 2]);
 }
 
 #[test]
@@ -174,7 +183,7 @@ fn a_claim_hands_over_the_inputs_as_they_came() {
     let posted = now(store.submit(NOW, vec![one(7)], Some(claim))).expect("submitted");
     let claimed = &posted.value.1[0];
     assert_eq!(claimed.inputs.get(), "{\"n\":7}");
-    assert_eq!(claimed.row.state, State::Scheduled);
+    assert_eq!(claimed.record.state, State::Scheduled);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::Filter;
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::text;
 use raincheck_core::tool::Hints;
 use raincheck_runtime::Cancelled;
@@ -111,9 +111,11 @@ async fn every(
     let (mut before, mut commands) = (None, Vec::new());
     loop {
         let page = engine.list(&caller.scope, &filter, before, STEP).await?;
-        before = page.items.last().map(|row| raincheck_core::store::Cursor(row.seq));
-        for row in page.items.iter().filter(|row| tab.is_none_or(|tab| is_of_tab(row, tab))) {
-            let asked = engine.cancel(&caller.scope, row.id(), reason.clone()).await?;
+        before = page.items.last().map(|record| raincheck_core::store::Cursor(record.seq));
+        for record in
+            page.items.iter().filter(|record| tab.is_none_or(|tab| is_of_tab(record, tab)))
+        {
+            let asked = engine.cancel(&caller.scope, record.id(), reason.clone()).await?;
             commands.push(told(&asked));
         }
         if !page.has_more {
@@ -125,13 +127,14 @@ async fn every(
 }
 
 /// Tells whether a command stands in the lane of a tab.
-fn is_of_tab(row: &Row, tab: i64) -> bool {
-    let number = row.task.lane.as_str().strip_prefix("tab:").and_then(|it| it.rsplit(':').next());
+fn is_of_tab(record: &TaskRecord, tab: i64) -> bool {
+    let number =
+        record.task.lane.as_str().strip_prefix("tab:").and_then(|it| it.rsplit(':').next());
     number.and_then(|number| number.parse().ok()) == Some(tab)
 }
 
 fn told(asked: &Cancelled) -> One {
-    let state = asked.row.state;
+    let state = asked.record.state;
     let (status, message) = if state == State::Cancelled {
         ("cancelled", "it never ran, or has been stopped")
     } else if state.is_terminal() {
@@ -141,7 +144,7 @@ fn told(asked: &Cancelled) -> One {
     };
     One {
         status,
-        correlation_id: asked.row.id().spell(Spelling::Correlation),
+        correlation_id: asked.record.id().spell(Spelling::Correlation),
         acknowledged: asked.acknowledged,
         message,
     }

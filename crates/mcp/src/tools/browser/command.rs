@@ -6,7 +6,7 @@ use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::reply::Reply;
-use raincheck_core::task::{Outcome, Row, WaitReason};
+use raincheck_core::task::{Outcome, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 use rmcp::model::ContentBlock;
@@ -101,29 +101,29 @@ struct Arguments {
 
 /// Answers with where a command stands. Reading one that failed is no failure.
 pub(super) fn answer(view: &View, now: Timestamp, to: To) -> Answer {
-    let row = &view.row;
+    let record = &view.record;
     let error = failure(view).map(|error| told(&error));
     let (reply, blocks) = reply(view.payload.as_ref().and_then(|it| it.outcome.as_ref()));
     let late = view.payload.as_ref().and_then(|payload| payload.late.as_ref());
-    let late = late.map(|late| shown_late(late, row));
-    let is_live = !row.state.is_terminal();
+    let late = late.map(|late| shown_late(late, record));
+    let is_live = !record.state.is_terminal();
     let has_content =
         reply.result.is_some() || late.is_some() || (is_live && view.partial.is_some());
-    let mark = has_content.then(|| mark(row.id()));
-    let ended = |states: &[State]| row.ended_at.filter(|_| states.contains(&row.state));
-    let correlation_id = row.id().spell(Spelling::Correlation);
+    let mark = has_content.then(|| mark(record.id()));
+    let ended = |states: &[State]| record.ended_at.filter(|_| states.contains(&record.state));
+    let correlation_id = record.id().spell(Spelling::Correlation);
     let command = Command {
-        status: words::word(row.state, to),
+        status: words::word(record.state, to),
         message: message(view, error.as_ref()),
-        waiting_reason: row.waiting.map(WaitReason::as_str),
+        waiting_reason: record.waiting.map(WaitReason::as_str),
         position: view.position,
         progress: view.progress.as_ref().filter(|_| is_live).map(shown_progress),
-        cancel_requested: row.cancel.is_some(),
-        created_at: row.task.submitted_at,
+        cancel_requested: record.cancel.is_some(),
+        created_at: record.task.submitted_at,
         completed_at: ended(&[State::Succeeded, State::Cancelled]),
         failed_at: ended(&[State::Failed, State::TimedOut]),
-        expired_at: (row.state == State::Expired).then_some(row.updated_at),
-        duration_ms: duration_ms(row),
+        expired_at: (record.state == State::Expired).then_some(record.updated_at),
+        duration_ms: duration_ms(record),
         error: error.as_ref().map(|error| &*error.message),
         error_info: error.as_ref().map(|error| error.spelled(words::code(error.kind))),
         engine: reply.engine.as_deref(),
@@ -137,10 +137,10 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To) -> Answer {
         partial_result: view.partial.as_ref().filter(|_| is_live),
         late_result: late,
         untrusted_ends: mark,
-        timeout_ms: row.task.limits.run.filter(|_| is_live).map(millis),
-        timeout_at: row.timeout_at(),
-        expires_at: row.expires_at(),
-        poll_after_ms: is_live.then(|| poll_after_ms(row, now)),
+        timeout_ms: record.task.limits.run_timeout.filter(|_| is_live).map(millis),
+        timeout_at: record.timeout_at(),
+        expires_at: record.expires_at(),
+        poll_after_ms: is_live.then(|| poll_after_ms(record, now)),
         next: is_live.then(|| Next {
             tool: "observe",
             arguments: Arguments {
@@ -152,7 +152,7 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To) -> Answer {
         correlation_id,
     };
     let answer = Answer::json(&command).with_beside(blocks);
-    let is_failure = to == To::Submitter && error.is_some() && row.state != State::Expired;
+    let is_failure = to == To::Submitter && error.is_some() && record.state != State::Expired;
     if is_failure { answer.into_failure() } else { answer }
 }
 
@@ -167,18 +167,20 @@ pub(super) fn from_memory(outcome: &Outcome) -> Answer {
 
 /// Returns what a command failed with, if it did.
 pub(super) fn failure(view: &View) -> Option<Error> {
-    let row = &view.row;
+    let record = &view.record;
     let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
-    match (row.state, outcome) {
-        (State::Expired, _) if row.ended_at.is_none() || row.failure == Some(Kind::Expired) => {
+    match (record.state, outcome) {
+        (State::Expired, _)
+            if record.ended_at.is_none() || record.failure == Some(Kind::Expired) =>
+        {
             Some(Error::new(Kind::Expired, "its time in the queue was over before it could run"))
         }
         (State::Expired, _) => {
-            let kept = row.task.limits.retention.as_secs();
+            let kept = record.task.limits.retention.as_secs();
             Some(Error::new(Kind::Expired, format!("its result was kept for {kept} s and is gone")))
         }
         (_, Some(Outcome::Failed(error))) => Some(error.clone()),
-        (State::Cancelled, _) => Some(cancelled(Some(row))),
+        (State::Cancelled, _) => Some(cancelled(Some(record))),
         _ => None,
     }
 }
@@ -200,14 +202,14 @@ fn reply(outcome: Option<&Outcome>) -> (Reply<'_>, Vec<ContentBlock>) {
     (reply, Parts::of(contents).take_blocks())
 }
 
-fn shown_late<'a>(late: &'a Outcome, row: &Row) -> Late<'a> {
+fn shown_late<'a>(late: &'a Outcome, record: &TaskRecord) -> Late<'a> {
     let (status, error) = match late {
         Outcome::Succeeded(_) => (State::Succeeded, None),
         Outcome::Failed(error) if error.kind == Kind::RunTimeout => {
             (State::TimedOut, Some(error.clone()))
         }
         Outcome::Failed(error) => (State::Failed, Some(error.clone())),
-        Outcome::Cancelled => (State::Cancelled, Some(cancelled(Some(row)))),
+        Outcome::Cancelled => (State::Cancelled, Some(cancelled(Some(record)))),
     };
     Late {
         status: words::word(status, To::Reader),
@@ -222,9 +224,9 @@ fn mark(id: TaskId) -> String {
     format!("page-content-{:016x}", id.bits() & u128::from(u64::MAX))
 }
 
-fn duration_ms(row: &Row) -> Option<u64> {
-    let ended = row.ended_at?;
-    Some(millis(ended.since(row.started_at.unwrap_or(row.task.submitted_at))))
+fn duration_ms(record: &TaskRecord) -> Option<u64> {
+    let ended = record.ended_at?;
+    Some(millis(ended.since(record.started_at.unwrap_or(record.task.submitted_at))))
 }
 
 fn millis(span: std::time::Duration) -> u64 {
@@ -233,19 +235,19 @@ fn millis(span: std::time::Duration) -> u64 {
 
 /// Says in words where a command stands and what to do next.
 fn message(view: &View, error: Option<&Error>) -> String {
-    let row = &view.row;
+    let record = &view.record;
     let next = "Keep the correlation_id and go on; read the end with observe command_result \
                 (wait_ms sleeps until it comes).";
-    match (row.state, error) {
-        (State::Waiting, _) if row.waiting == Some(WaitReason::WaitingForBrowser) => {
-            let limit = row.task.limits.ready.as_millis();
+    match (record.state, error) {
+        (State::Waiting, _) if record.waiting == Some(WaitReason::WaitingForBrowser) => {
+            let limit = record.task.limits.ready.as_millis();
             format!(
                 "No browser is connected (waiting_for_browser): the command fails unless one comes within \
                  {limit} ms of its submit; observe health says what to do. {next}"
             )
         }
         (State::Waiting, _) => {
-            let why = row.waiting.map_or("not ready", WaitReason::as_str);
+            let why = record.waiting.map_or("not ready", WaitReason::as_str);
             format!("The command waits: {why}. {next}")
         }
         (State::Queued, _) => {

@@ -5,7 +5,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::Spelling;
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::{Cursor, Filter, Page};
-use raincheck_core::task::Row;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use serde::Serialize;
@@ -91,17 +91,22 @@ pub(super) async fn pending(
         Some(_) => Vec::new(),
     };
     let wanted = Filter { states: ENDED.to_vec(), ..Filter::default() };
-    let page: Page<Row> = facade.engine().list(&caller.scope, &wanted, before, limit).await?;
-    let next_cursor = page.items.last().filter(|_| page.has_more).map(|row| binding.write(row.seq));
-    let fits = |row: &&Row| filter.as_deref().is_none_or(|needle| has(row, needle));
+    let page: Page<TaskRecord> =
+        facade.engine().list(&caller.scope, &wanted, before, limit).await?;
+    let next_cursor =
+        page.items.last().filter(|_| page.has_more).map(|record| binding.write(record.seq));
+    let fits = |record: &&TaskRecord| filter.as_deref().is_none_or(|needle| has(record, needle));
     let ended = || page.items.iter().filter(fits);
     Ok(Answer::json(&Commands {
         pending: live.iter().filter(fits).map(shown_pending).collect(),
         completed: ended()
-            .filter(|row| row.state == State::Succeeded)
+            .filter(|record| record.state == State::Succeeded)
             .map(shown_completed)
             .collect(),
-        failed: ended().filter(|row| row.state != State::Succeeded).map(shown_failed).collect(),
+        failed: ended()
+            .filter(|record| record.state != State::Succeeded)
+            .map(shown_failed)
+            .collect(),
         next_cursor,
     }))
 }
@@ -116,14 +121,14 @@ pub(super) async fn failed(
     let filter = fields.optional::<String>("filter")?;
     let limit = usize::try_from(limit(&mut fields)?).unwrap_or(MOST_FAILED).min(MOST_FAILED);
     let mut rows = all(facade, caller, FAILED).await?;
-    rows.retain(|row| row.state != State::Expired || was_missed(facade, row));
-    rows.retain(|row| filter.as_deref().is_none_or(|needle| has(row, needle)));
-    rows.sort_by_key(|row| std::cmp::Reverse((instant(row), row.seq)));
+    rows.retain(|record| record.state != State::Expired || was_missed(facade, record));
+    rows.retain(|record| filter.as_deref().is_none_or(|needle| has(record, needle)));
+    rows.sort_by_key(|record| std::cmp::Reverse((instant(record), record.seq)));
     rows.truncate(limit);
     let mut failed: Vec<Failed<'_>> = rows.iter().map(shown_failed).collect();
-    for (row, shown) in rows.iter().zip(&mut failed) {
+    for (record, shown) in rows.iter().zip(&mut failed) {
         // One that was forgotten meanwhile has no words any more.
-        let view = facade.engine().view(&caller.scope, row.id()).await.ok();
+        let view = facade.engine().view(&caller.scope, record.id()).await.ok();
         let error = view.as_ref().and_then(super::command::failure);
         shown.message =
             error.map(|error| text::escape_lines(text::clip(&error.message, 500)).into());
@@ -133,26 +138,26 @@ pub(super) async fn failed(
 
 /// Tells whether a result expired that nobody had read, or a command before it could run. A failure
 /// was told of while it was kept.
-fn was_missed(facade: &Facade, row: &Row) -> bool {
-    let never_ran = row.failure == Some(Kind::Expired);
-    let had_result = row.failure.is_none() && row.cancel.is_none();
-    never_ran || (had_result && !facade.readings().has(row.id()))
+fn was_missed(facade: &Facade, record: &TaskRecord) -> bool {
+    let never_ran = record.failure == Some(Kind::Expired);
+    let had_result = record.failure.is_none() && record.cancel.is_none();
+    never_ran || (had_result && !facade.readings().has(record.id()))
 }
 
-fn instant(row: &Row) -> Timestamp {
-    if row.state == State::Expired {
-        row.updated_at
+fn instant(record: &TaskRecord) -> Timestamp {
+    if record.state == State::Expired {
+        record.updated_at
     } else {
-        row.ended_at.unwrap_or(row.updated_at)
+        record.ended_at.unwrap_or(record.updated_at)
     }
 }
 
-async fn all(facade: &Facade, caller: &Caller, states: &[State]) -> Result<Vec<Row>, Error> {
+async fn all(facade: &Facade, caller: &Caller, states: &[State]) -> Result<Vec<TaskRecord>, Error> {
     let filter = Filter { states: states.to_vec(), ..Filter::default() };
     let (mut rows, mut before) = (Vec::new(), None);
     for _ in 0..STEPS {
         let page = facade.engine().list(&caller.scope, &filter, before, STEP).await?;
-        before = page.items.last().map(|row| Cursor(row.seq));
+        before = page.items.last().map(|record| Cursor(record.seq));
         rows.extend(page.items);
         if !page.has_more {
             break;
@@ -169,61 +174,61 @@ fn limit(fields: &mut Fields) -> Result<u32, Error> {
         .ok_or_else(|| fields.wrong("limit", "must be between 1 and 200"))
 }
 
-fn has(row: &Row, needle: &str) -> bool {
+fn has(record: &TaskRecord, needle: &str) -> bool {
     let needle = needle.to_lowercase();
-    command(row).contains(&needle) || id(row).contains(&needle)
+    command(record).contains(&needle) || id(record).contains(&needle)
 }
 
-fn id(row: &Row) -> String {
-    row.id().spell(Spelling::Correlation)
+fn id(record: &TaskRecord) -> String {
+    record.id().spell(Spelling::Correlation)
 }
 
 /// What a command does: it is noted when it is made.
-fn command(row: &Row) -> &str {
-    row.task.tags.first().map_or(row.task.tool.as_str(), |tag| tag)
+fn command(record: &TaskRecord) -> &str {
+    record.task.tags.first().map_or(record.task.tool.as_str(), |tag| tag)
 }
 
-fn shown_pending(row: &Row) -> Pending<'_> {
+fn shown_pending(record: &TaskRecord) -> Pending<'_> {
     Pending {
-        correlation_id: id(row),
-        created_at: row.task.submitted_at,
-        command: command(row),
-        status: words::word(row.state, To::Submitter),
-        waiting_reason: row.waiting.map(raincheck_core::task::WaitReason::as_str),
+        correlation_id: id(record),
+        created_at: record.task.submitted_at,
+        command: command(record),
+        status: words::word(record.state, To::Submitter),
+        waiting_reason: record.waiting.map(raincheck_core::task::WaitReason::as_str),
     }
 }
 
-fn shown_completed(row: &Row) -> Completed<'_> {
-    let ended = row.ended_at.unwrap_or(row.updated_at);
-    let span = ended.since(row.started_at.unwrap_or(row.task.submitted_at));
+fn shown_completed(record: &TaskRecord) -> Completed<'_> {
+    let ended = record.ended_at.unwrap_or(record.updated_at);
+    let span = ended.since(record.started_at.unwrap_or(record.task.submitted_at));
     Completed {
-        correlation_id: id(row),
-        completed_at: row.ended_at,
+        correlation_id: id(record),
+        completed_at: record.ended_at,
         duration_ms: u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
-        command: command(row),
+        command: command(record),
     }
 }
 
-fn shown_failed(row: &Row) -> Failed<'_> {
-    let is_expired = row.state == State::Expired;
-    let kind = if is_expired { Kind::Expired } else { row.failure.unwrap_or(Kind::Cancelled) };
-    let hint = match (is_expired, row.failure) {
+fn shown_failed(record: &TaskRecord) -> Failed<'_> {
+    let is_expired = record.state == State::Expired;
+    let kind = if is_expired { Kind::Expired } else { record.failure.unwrap_or(Kind::Cancelled) };
+    let hint = match (is_expired, record.failure) {
         (true, Some(_)) => {
             "it stood in the queue of its tab for too long; submit it again".to_owned()
         }
         (true, None) => {
-            let kept = row.task.limits.retention.as_secs();
+            let kept = record.task.limits.retention.as_secs();
             format!("its result was not read within {kept} s; run it again if you still need it")
         }
         (false, _) => words::hint(&Error::new(kind, "")),
     };
     Failed {
-        correlation_id: id(row),
+        correlation_id: id(record),
         error: words::code(kind),
-        failed_at: row.ended_at.filter(|_| !is_expired),
-        expired_at: is_expired.then_some(row.updated_at),
+        failed_at: record.ended_at.filter(|_| !is_expired),
+        expired_at: is_expired.then_some(record.updated_at),
         hint,
-        command: command(row),
+        command: command(record),
         message: None,
     }
 }

@@ -22,11 +22,11 @@ struct Read {
 impl Readings {
     /// Notes that a command was shown to its owner; one that has not ended has no result to read.
     pub(crate) fn note(&self, view: &View) {
-        if !view.row.state.is_terminal() {
+        if !view.record.state.is_terminal() {
             return;
         }
         let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = view.row.id();
+        let id = view.record.id();
         if read.ids.insert(id) {
             read.order.push_back(id);
         }

@@ -49,8 +49,8 @@ pub(super) async fn call(
     let id = task_id(&mut fields)?;
     let cancelled = facade.engine().cancel(&caller.scope, id, reason).await?;
     Ok(Answer::json(&Cancelled {
-        task_id: cancelled.row.id(),
-        state: canonical::word(cancelled.row.state),
+        task_id: cancelled.record.id(),
+        state: canonical::word(cancelled.record.state),
         acknowledged: cancelled.acknowledged,
     }))
 }

@@ -55,7 +55,7 @@ pub(super) async fn call(
     let last = page.items.last().filter(|_| page.has_more);
     Ok(Answer::json(&Part {
         tasks: page.items.iter().map(Status::of).collect(),
-        next_cursor: last.map(|row| binding.write(row.seq)),
+        next_cursor: last.map(|record| binding.write(record.seq)),
     }))
 }
 

@@ -5,7 +5,9 @@ use serde::Serialize;
 use raincheck_core::error::Error;
 use raincheck_core::ids::Fence;
 use raincheck_core::lifecycle::State;
-use raincheck_core::task::{self, Attempt, Cause, Metrics, Payload, Row, TaskEvent};
+use raincheck_core::task::{
+    self, AttemptSummary, Cause, Metrics, TaskDetails, TaskEvent, TaskRecord,
+};
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
@@ -23,7 +25,7 @@ pub struct Listing<'a> {
 impl<'a> Listing<'a> {
     /// Shows rows.
     #[must_use]
-    pub fn of(rows: &'a [Row]) -> Self {
+    pub fn of(rows: &'a [TaskRecord]) -> Self {
         Self { tasks: rows.iter().map(Status::of).collect() }
     }
 }
@@ -47,7 +49,7 @@ pub struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     late_result: Option<Late<'a>>,
     artifacts: Vec<Artifact<'a>>,
-    attempts: Vec<Attempt>,
+    attempts: Vec<AttemptSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<Metrics>,
     events: Vec<Entry>,
@@ -90,25 +92,25 @@ impl<'a> Record<'a> {
     /// Shows a task.
     #[must_use]
     pub fn of(view: &'a View) -> Self {
-        let row = &view.row;
+        let record = &view.record;
         let payload = view.payload.as_deref();
-        let is_over = row.state.is_terminal();
+        let is_over = record.state.is_terminal();
         let (result, error) = match payload.filter(|_| is_over) {
-            Some(payload) => outcome(payload.outcome.as_ref(), row),
+            Some(payload) => outcome(payload.outcome.as_ref(), record),
             None => (None, None),
         };
         let late = payload.and_then(|payload| payload.late.as_ref());
         let attempts = payload.map_or(&[][..], |payload| &payload.attempts);
         Self {
             status: Status::of_view(view),
-            scope: row.task.scope.as_str(),
-            tags: row.task.tags.iter().map(|tag| safe(tag)).collect(),
-            cancel_reason: row.cancel.as_ref().and_then(|c| c.reason.as_deref()).map(safe),
+            scope: record.task.scope.as_str(),
+            tags: record.task.tags.iter().map(|tag| safe(tag)).collect(),
+            cancel_reason: record.cancel.as_ref().and_then(|c| c.reason.as_deref()).map(safe),
             inputs_bytes: payload.map(|payload| payload.inputs.get().len()),
             result,
             error,
-            late_result: late.map(|late| shown_late(late, row)),
-            artifacts: artifacts(payload).map(|one| shown_artifact(one, None, row)).collect(),
+            late_result: late.map(|late| shown_late(late, record)),
+            artifacts: artifacts(payload).map(|one| shown_artifact(one, None, record)).collect(),
             attempts: attempts.iter().map(shown_attempt).collect(),
             metrics: attempts.last().and_then(|attempt| attempt.metrics),
             events: events(payload).map(Entry::of).collect(),
@@ -116,10 +118,10 @@ impl<'a> Record<'a> {
     }
 }
 
-fn artifacts(payload: Option<&Payload>) -> impl Iterator<Item = &task::Artifact> {
+fn artifacts(payload: Option<&TaskDetails>) -> impl Iterator<Item = &task::Artifact> {
     payload.into_iter().flat_map(|payload| &payload.artifacts)
 }
 
-fn events(payload: Option<&Payload>) -> impl Iterator<Item = &TaskEvent> {
+fn events(payload: Option<&TaskDetails>) -> impl Iterator<Item = &TaskEvent> {
     payload.into_iter().flat_map(|payload| &payload.events)
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{ArtifactId, TaskId};
-use raincheck_core::task::{self, Attempt, Metrics, Outcome, Payload, Row};
+use raincheck_core::task::{self, AttemptSummary, Metrics, Outcome, TaskDetails, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 
@@ -46,7 +46,7 @@ struct Ended<'a> {
     partial_result: Option<&'a Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     late_result: Option<Late<'a>>,
-    attempts: Vec<Attempt>,
+    attempts: Vec<AttemptSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<Metrics>,
 }
@@ -93,8 +93,8 @@ pub(super) async fn call(
         }
     };
     match &view.payload {
-        Some(payload) if view.row.state.is_terminal() => {
-            let links = links(facade, &view.row, payload).await;
+        Some(payload) if view.record.state.is_terminal() => {
+            let links = links(facade, &view.record, payload).await;
             Ok(ended(&view, payload, links))
         }
         _ => Ok(status::answer(&view, engine.now())),
@@ -102,8 +102,8 @@ pub(super) async fn call(
 }
 
 /// Returns a link to each artifact, good until the task expires; none where nothing serves them.
-async fn links(facade: &Facade, row: &Row, payload: &Payload) -> Vec<String> {
-    match (facade.links(), row.expires_at()) {
+async fn links(facade: &Facade, record: &TaskRecord, payload: &TaskDetails) -> Vec<String> {
+    match (facade.links(), record.expires_at()) {
         (Some(links), Some(expires)) if !payload.artifacts.is_empty() => {
             links.write(&payload.artifacts, expires).await.unwrap_or_default()
         }
@@ -112,26 +112,26 @@ async fn links(facade: &Facade, row: &Row, payload: &Payload) -> Vec<String> {
 }
 
 /// Answers with an ended task. A task that failed is not a failed call.
-fn ended(view: &View, payload: &Payload, links: Vec<String>) -> Answer {
-    let row = &view.row;
+fn ended(view: &View, payload: &TaskDetails, links: Vec<String>) -> Answer {
+    let record = &view.record;
     let links = links.into_iter().map(Some).chain(std::iter::repeat(None));
-    let (mut result, error) = outcome(payload.outcome.as_ref(), row);
+    let (mut result, error) = outcome(payload.outcome.as_ref(), record);
     let beside = result.as_mut().map(Parts::take_blocks).unwrap_or_default();
     let answer = Answer::json(&Ended {
-        task_id: row.id(),
-        state: canonical::word(row.state),
+        task_id: record.id(),
+        state: canonical::word(record.state),
         result,
         artifacts: payload
             .artifacts
             .iter()
             .zip(links)
-            .map(|(artifact, link)| shown_artifact(artifact, link, row))
+            .map(|(artifact, link)| shown_artifact(artifact, link, record))
             .collect(),
         error,
-        completed_at: row.ended_at,
-        expires_at: row.expires_at(),
+        completed_at: record.ended_at,
+        expires_at: record.expires_at(),
         partial_result: view.partial.as_ref(),
-        late_result: payload.late.as_ref().map(|late| shown_late(late, row)),
+        late_result: payload.late.as_ref().map(|late| shown_late(late, record)),
         attempts: payload.attempts.iter().map(shown_attempt).collect(),
         metrics: payload.attempts.last().and_then(|attempt| attempt.metrics),
     });
@@ -141,37 +141,37 @@ fn ended(view: &View, payload: &Payload, links: Vec<String>) -> Answer {
 /// Splits an outcome into what is shown as `result` and what as `error`.
 pub(super) fn outcome<'a>(
     outcome: Option<&'a Outcome>,
-    row: &Row,
+    record: &TaskRecord,
 ) -> (Option<Parts<'a>>, Option<Error>) {
     match outcome {
         Some(Outcome::Succeeded(contents)) => (Some(Parts::of(contents)), None),
         Some(Outcome::Failed(error)) => (None, Some(shown(error))),
-        Some(Outcome::Cancelled) => (None, Some(cancelled(Some(row)))),
+        Some(Outcome::Cancelled) => (None, Some(cancelled(Some(record)))),
         None => {
-            let kind = row.failure.unwrap_or(Kind::Cancelled);
+            let kind = record.failure.unwrap_or(Kind::Cancelled);
             (None, Some(Error::new(kind, "the task ended without an outcome")))
         }
     }
 }
 
-pub(super) fn shown_late<'a>(late: &'a Outcome, row: &Row) -> Late<'a> {
+pub(super) fn shown_late<'a>(late: &'a Outcome, record: &TaskRecord) -> Late<'a> {
     let state = match late {
         Outcome::Succeeded(_) => "succeeded",
         Outcome::Failed(_) => "failed",
         Outcome::Cancelled => "cancelled",
     };
-    let (result, error) = outcome(Some(late), row);
+    let (result, error) = outcome(Some(late), record);
     Late { state, result, error }
 }
 
-pub(super) fn shown_attempt(attempt: &Attempt) -> Attempt {
-    Attempt { error: attempt.error.as_ref().map(shown), ..attempt.clone() }
+pub(super) fn shown_attempt(attempt: &AttemptSummary) -> AttemptSummary {
+    AttemptSummary { error: attempt.error.as_ref().map(shown), ..attempt.clone() }
 }
 
 pub(super) fn shown_artifact<'a>(
     artifact: &'a task::Artifact,
     download_url: Option<String>,
-    row: &Row,
+    record: &TaskRecord,
 ) -> Artifact<'a> {
     Artifact {
         artifact_id: &artifact.id,
@@ -180,6 +180,6 @@ pub(super) fn shown_artifact<'a>(
         size_bytes: artifact.size,
         sha256: &artifact.sha256,
         download_url,
-        expires_at: row.expires_at(),
+        expires_at: record.expires_at(),
     }
 }

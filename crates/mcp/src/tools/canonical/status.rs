@@ -8,7 +8,7 @@ use raincheck_core::error::Error;
 use raincheck_core::ids::{LaneId, TaskId, ToolName, WorkerId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
-use raincheck_core::task::{Row, WaitReason};
+use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 
@@ -41,10 +41,10 @@ pub(super) async fn call(
 /// Answers with the status of a task, or with what is left of it once its retention is over.
 pub(super) fn answer(view: &View, now: Timestamp) -> Answer {
     if view.payload.is_none() {
-        return Answer::json(&Tombstone::of(&view.row));
+        return Answer::json(&Tombstone::of(&view.record));
     }
     Answer::json(&Status {
-        poll_after_ms: Some(poll_after_ms(&view.row, now)),
+        poll_after_ms: Some(poll_after_ms(&view.record, now)),
         ..Status::of_view(view)
     })
 }
@@ -87,26 +87,28 @@ pub(crate) struct Status<'a> {
 
 impl<'a> Status<'a> {
     /// Shows what the row alone tells.
-    pub(super) fn of(row: &'a Row) -> Self {
+    pub(super) fn of(record: &'a TaskRecord) -> Self {
         Self {
-            task_id: row.id(),
-            state: canonical::word(row.state),
-            tool_name: &row.task.tool,
-            attempt: row.attempt,
-            priority: row.task.priority,
-            queue: &row.task.lane,
-            worker_id: row.worker.as_ref(),
-            submitted_at: row.task.submitted_at,
-            started_at: row.started_at,
-            updated_at: row.updated_at,
-            heartbeat_at: row.heartbeat_at,
-            completed_at: row.ended_at,
+            task_id: record.id(),
+            state: canonical::word(record.state),
+            tool_name: &record.task.tool,
+            attempt: record.attempt,
+            priority: record.task.priority,
+            queue: &record.task.lane,
+            worker_id: record.worker.as_ref(),
+            submitted_at: record.task.submitted_at,
+            started_at: record.started_at,
+            updated_at: record.updated_at,
+            heartbeat_at: record.heartbeat_at,
+            completed_at: record.ended_at,
             progress: None,
             partial_result: None,
-            cancel_requested: row.cancel.is_some(),
-            timeout_at: row.timeout_at(),
-            expires_at: row.expires_at().or_else(|| row.deadlines.get(Deadline::Ttl)),
-            waiting_reason: row.waiting.map(WaitReason::as_str),
+            cancel_requested: record.cancel.is_some(),
+            timeout_at: record.timeout_at(),
+            expires_at: record
+                .expires_at()
+                .or_else(|| record.deadlines.get(Deadline::QueueTimeout)),
+            waiting_reason: record.waiting.map(WaitReason::as_str),
             position: None,
             poll_after_ms: None,
         }
@@ -118,7 +120,7 @@ impl<'a> Status<'a> {
             progress: view.progress.as_ref().map(shown_progress),
             partial_result: view.partial.as_ref(),
             position: view.position,
-            ..Self::of(&view.row)
+            ..Self::of(&view.record)
         }
     }
 }
@@ -140,21 +142,21 @@ pub(super) struct Tombstone<'a> {
 
 impl<'a> Tombstone<'a> {
     /// Shows when and why it went.
-    pub(super) fn of(row: &'a Row) -> Self {
-        let kept_s = row.task.limits.retention.as_secs_f64();
+    pub(super) fn of(record: &'a TaskRecord) -> Self {
+        let kept_s = record.task.limits.retention.as_secs_f64();
         Self {
-            task_id: row.id(),
+            task_id: record.id(),
             state: canonical::word(State::Expired),
-            tool_name: &row.task.tool,
-            queue: &row.task.lane,
-            submitted_at: row.task.submitted_at,
-            completed_at: row.ended_at,
-            expired_at: row.updated_at,
-            cancel_requested: row.cancel.is_some(),
+            tool_name: &record.task.tool,
+            queue: &record.task.lane,
+            submitted_at: record.task.submitted_at,
+            completed_at: record.ended_at,
+            expired_at: record.updated_at,
+            cancel_requested: record.cancel.is_some(),
             message: format!(
                 "its result was kept for {kept_s} s after it ended and is gone since {}; run the \
                  tool again if you still need it",
-                row.updated_at
+                record.updated_at
             ),
         }
     }

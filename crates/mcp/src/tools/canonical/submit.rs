@@ -162,17 +162,17 @@ fn mib(fields: &mut Fields, name: &str) -> Result<Option<u64>, Error> {
 }
 
 fn answer(accepted: &Accepted, now: Timestamp) -> Answer {
-    let row = &accepted.row;
+    let record = &accepted.record;
     // A task that began at once stood in no line: nothing runs before it.
-    let position = accepted.position.or((!row.state.is_terminal()).then_some(0));
+    let position = accepted.position.or((!record.state.is_terminal()).then_some(0));
     Answer::json(&Submitted {
-        task_id: row.id(),
-        state: canonical::word(row.state),
-        queue: &row.task.lane,
+        task_id: record.id(),
+        state: canonical::word(record.state),
+        queue: &record.task.lane,
         position,
         estimated_delay_ms: accepted.delay.and_then(|delay| u64::try_from(delay.as_millis()).ok()),
-        submitted_at: row.task.submitted_at,
-        poll_after_ms: poll_after_ms(row, now),
+        submitted_at: record.task.submitted_at,
+        poll_after_ms: poll_after_ms(record, now),
         existing: accepted.existing.then_some(true),
     })
 }

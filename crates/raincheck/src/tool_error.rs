@@ -10,9 +10,9 @@ use raincheck_core::error::{Error, Kind};
 ///
 /// An [`Error`] of the contract keeps its kind; any other error is `tool_failed` with its message
 /// and the messages of what caused it.
-pub struct Fault(Error);
+pub struct ToolError(Error);
 
-impl Fault {
+impl ToolError {
     /// Makes a failure of the tool from words.
     #[must_use]
     pub fn new(message: impl fmt::Display) -> Self {
@@ -26,7 +26,7 @@ impl Fault {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Fault {
+impl<E: StdError + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         if let Some(known) = (&error as &dyn Any).downcast_ref::<Error>() {
             return Self(known.clone());
@@ -42,7 +42,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Fault {
     }
 }
 
-impl fmt::Debug for Fault {
+impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_contract_keeps_its_kind() {
-        let fault = Fault::from(Error::new(Kind::TooLarge, "too much"));
+        let fault = ToolError::from(Error::new(Kind::TooLarge, "too much"));
         assert_eq!(fault.into_error().kind, Kind::TooLarge);
     }
 
@@ -73,7 +73,7 @@ mod tests {
             }
         }
         let cause = "x".parse::<u8>().expect_err("no number");
-        let error = Fault::from(Outer(cause)).into_error();
+        let error = ToolError::from(Outer(cause)).into_error();
         assert_eq!(error.kind, Kind::ToolFailed);
         assert_eq!(&*error.message, "bad frame: invalid digit found in string");
     }

@@ -11,12 +11,12 @@ use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Claim, MemoryLimits, MemoryStore, Post, Submit, TaskStore};
+use raincheck_core::store::{Claim, MemoryLimits, MemoryStore, Submit, TaskStore, Update};
 use raincheck_core::task::{Limits, Outcome, Resources, Task};
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
-    Attempt, Call, Executor, Functions, Ids as _, OsIds, Placement, Route, TaskContext, ToolSet,
+    Attempt, Call, Executor, Functions, Ids as _, OsIds, Route, TaskContext, TaskPlan, ToolSet,
 };
 
 use crate::world::{World, failure, options, spec, text};
@@ -62,7 +62,7 @@ async fn an_attempt_of_which_nothing_is_left_is_lost_and_never_run_again() {
     let error = failure(&view);
     assert_eq!((error.kind, error.guarantee()), (Kind::WorkerLost, Some(Guarantee::Unknown)));
     let next = world.call("gone").await;
-    assert_eq!(world.end(next).await.row.state, State::Succeeded, "its place is free");
+    assert_eq!(world.end(next).await.record.state, State::Succeeded, "its place is free");
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,16 +90,16 @@ impl Executor for Surviving {
         panic!("it runs already")
     }
 
-    async fn adopt(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
-        assert_eq!(attempt.row.fence, context.fence());
-        context.started().await.ok()?;
+    async fn reattach(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        assert_eq!(attempt.record.fence, context.fence());
+        context.protocol().started().await.ok()?;
         tokio::select! {
             () = tokio::time::sleep(Duration::from_secs(600)) => Some(text("survived")),
-            () = context.stop().cancelled() => Some(Outcome::Cancelled),
+            () = context.cancellation_token().cancelled() => Some(Outcome::Cancelled),
         }
     }
 
-    async fn recorded(&self, id: TaskId, number: u32) {
+    async fn on_outcome_committed(&self, id: TaskId, number: u32) {
         self.recorded.send_replace(Some((id, number)));
     }
 }
@@ -107,11 +107,11 @@ impl Executor for Surviving {
 #[async_trait]
 impl ToolSet for Surviving {
     fn specs(&self) -> Vec<ToolSpec> {
-        vec![ToolSpec { run_limit: None, ..spec("tough") }]
+        vec![ToolSpec { run_timeout: None, ..spec("tough") }]
     }
 
     async fn route(&self, _: &Call) -> Result<Route, Error> {
-        Ok(Route::Task(Box::new(Placement::from_spec(&spec("tough")))))
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(&spec("tough")))))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
@@ -129,9 +129,9 @@ async fn an_attempt_that_survived_goes_on_as_the_same_attempt() {
     (options.store, id) = survivor("tough", options.clock.now()).await;
     let world = World::with(options);
     let view = world.handle.wait_end(&Scope::local(), id, Duration::from_secs(300)).await;
-    assert_eq!(view.expect("a task").row.state, State::Running);
+    assert_eq!(view.expect("a task").record.state, State::Running);
     let view = world.end(id).await;
-    assert!(view.row.attempt == 1, "no attempt was spent");
+    assert!(view.record.attempt == 1, "no attempt was spent");
     // [LEASE-6] What was kept to tell the outcome again may go.
     let heard = recorded.wait_for(Option::is_some).await.expect("the executor");
     assert_eq!(*heard, Some((id, 1)));
@@ -144,12 +144,12 @@ async fn a_cancel_that_was_asked_for_before_the_restart_still_counts() {
     let now = options.clock.now();
     let id;
     (options.store, id) = survivor("tough", now).await;
-    let post = Post { fence: None, ..Post::attempt(id, Fence::NONE, cancel()) };
-    options.store.post(now, vec![post], None).await.expect("posted");
+    let update = Update { fence: None, ..Update::attempt(id, Fence::NONE, cancel()) };
+    options.store.update(now, vec![update], None).await.expect("posted");
     let world = World::with(options);
     let wait = Duration::from_secs(1);
     let view = world.handle.wait_end(&Scope::local(), id, wait).await.expect("a task");
-    assert_eq!(view.row.state, State::Cancelled);
+    assert_eq!(view.record.state, State::Cancelled);
 }
 
 fn cancel() -> Change {
@@ -166,8 +166,8 @@ impl Executor for Unreached {
         text("ran at last")
     }
 
-    async fn adopt(&self, _: Attempt, context: TaskContext) -> Option<Outcome> {
-        context.not_delivered().await.expect("it goes back");
+    async fn reattach(&self, _: Attempt, context: TaskContext) -> Option<Outcome> {
+        context.protocol().not_delivered().await.expect("it goes back");
         std::future::pending().await
     }
 }
@@ -179,7 +179,7 @@ impl ToolSet for Unreached {
     }
 
     async fn route(&self, _: &Call) -> Result<Route, Error> {
-        Ok(Route::Task(Box::new(Placement::from_spec(&spec("unreached")))))
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(&spec("unreached")))))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
@@ -195,6 +195,6 @@ async fn an_attempt_that_goes_back_after_a_restart_takes_its_place_along() {
     (options.store, id) = survivor("unreached", options.clock.now()).await;
     let world = World::with(options);
     let view = world.handle.wait_end(&Scope::local(), id, Duration::from_secs(5)).await;
-    let row = view.expect("a task").row;
-    assert_eq!((row.state, row.attempt), (State::Succeeded, 1));
+    let record = view.expect("a task").record;
+    assert_eq!((record.state, record.attempt), (State::Succeeded, 1));
 }

@@ -51,7 +51,7 @@ fn a_program_whose_server_is_cut_off_goes_on_and_the_next_server_listens() {
     assert!(runs(&pid));
     town.crash(async |house| {
         let view = house.until(id, |view| view.progress.is_some()).await;
-        assert_eq!((view.row.state, view.row.attempt), (State::Running, 1));
+        assert_eq!((view.record.state, view.record.attempt), (State::Running, 1));
         town.touch("go");
         let step = |view: &raincheck_runtime::View| view.progress.as_ref()?.step;
         house.until(id, |view| step(view) == Some(2)).await;
@@ -86,7 +86,7 @@ fn what_ends_while_no_server_runs_keeps_its_result_and_its_files() {
 
 // [CANCEL-2, CANCEL-8]
 #[test]
-fn an_adopted_program_can_be_cancelled() {
+fn a_reattached_program_can_be_cancelled() {
     let town = Town::new(two_lives);
     let (id, pid, _) = town.crash(async |house| begin(&house).await);
     let end = town.serve(async |house| {
@@ -149,7 +149,7 @@ fn a_tool_that_ends_with_its_server_is_cancelled_and_not_run_again() {
 fn a_limit_that_passes_while_no_server_runs_is_kept() {
     let town = Town::new(|folder| {
         let mut tool = shell(folder, "slow", "echo $$; exec sleep 600");
-        tool.spec.run_limit = Some(Duration::from_millis(400));
+        tool.spec.run_timeout = Some(Duration::from_millis(400));
         vec![tool]
     });
     let (id, pid) = town.crash(async |house| {

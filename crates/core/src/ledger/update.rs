@@ -3,38 +3,39 @@
 use crate::decide::{self, Change, Decision, Refusal};
 use crate::ids::LaneId;
 use crate::lifecycle::State;
-use crate::store::{Post, Verdict};
-use crate::task::{Cause, Outcome, Row, TaskEvent, WaitReason};
+use crate::store::{Update, UpdateResult};
+use crate::task::{Cause, Outcome, TaskEvent, TaskRecord, WaitReason};
 use crate::time::Timestamp;
 
 use super::rows::Place;
-use super::{Ledger, Record};
+use super::{Effect, Ledger};
 
 impl Ledger {
-    pub(super) fn post(&mut self, now: Timestamp, post: Post) -> Verdict {
-        let place = self.rows.place(post.id);
-        let Some((place, row)) = place.and_then(|place| Some((place, self.rows.at(place)?))) else {
-            return Verdict::Absent;
+    pub(super) fn update(&mut self, now: Timestamp, update: Update) -> UpdateResult {
+        let place = self.rows.place(update.id);
+        let Some((place, record)) = place.and_then(|place| Some((place, self.rows.at(place)?)))
+        else {
+            return UpdateResult::Absent;
         };
-        if post.scope.as_ref().is_some_and(|scope| *scope != row.task.scope) {
-            return Verdict::Absent;
+        if update.scope.as_ref().is_some_and(|scope| *scope != record.task.scope) {
+            return UpdateResult::Absent;
         }
-        let verdict = match decide::decide(row, now, &post.change, post.fence) {
+        let verdict = match decide::decide(record, now, &update.change, update.fence) {
             Ok(decision) => {
                 let moved = decision.event.is_some();
                 self.commit(now, place, decision);
                 match self.rows.at(place) {
-                    Some(row) if moved => Verdict::Moved(row.clone()),
-                    Some(row) => Verdict::Same(row.clone()),
-                    None => Verdict::Absent,
+                    Some(record) if moved => UpdateResult::Moved(record.clone()),
+                    Some(record) => UpdateResult::Same(record.clone()),
+                    None => UpdateResult::Absent,
                 }
             }
-            Err(refusal) => self.refuse(now, place, post.change, refusal),
+            Err(refusal) => self.refuse(now, place, update.change, refusal),
         };
-        if post.releases
-            && let Some(fence) = post.fence
+        if update.releases
+            && let Some(fence) = update.fence
         {
-            self.release(post.id, fence);
+            self.release(update.id, fence);
         }
         verdict
     }
@@ -47,49 +48,49 @@ impl Ledger {
         place: Place,
         change: Change,
         refusal: Refusal,
-    ) -> Verdict {
-        let Some(row) = self.rows.at_mut(place) else { return Verdict::Absent };
-        let has_ended = row.state.is_terminal() && row.state != State::Expired;
-        let is_late = has_ended && !row.has_reported;
+    ) -> UpdateResult {
+        let Some(record) = self.rows.at_mut(place) else { return UpdateResult::Absent };
+        let has_ended = record.state.is_terminal() && record.state != State::Expired;
+        let is_late = has_ended && !record.has_reported;
         match (change, refusal) {
             (Change::Finish(outcome), Refusal::State(_))
                 if is_late && outcome != Outcome::Cancelled =>
             {
-                row.has_reported = true;
-                row.n_events += 1;
-                row.updated_at = now;
+                record.has_reported = true;
+                record.n_events += 1;
+                record.updated_at = now;
                 let event = TaskEvent {
-                    seq: row.n_events,
+                    seq: record.n_events,
                     at: now,
-                    attempt: row.attempt,
-                    fence: row.fence,
-                    from: Some(row.state),
-                    to: row.state,
+                    attempt: record.attempt,
+                    fence: record.fence,
+                    from: Some(record.state),
+                    to: record.state,
                     cause: Cause::LateResult,
                     note: None,
                 };
-                let row = row.clone();
-                self.records.push(Record::Late { row: row.clone(), event, outcome });
-                Verdict::Late(row)
+                let record = record.clone();
+                self.effects.push(Effect::Late { record: record.clone(), event, outcome });
+                UpdateResult::Late(record)
             }
-            (_, refusal) => Verdict::Refused(row.clone(), refusal),
+            (_, refusal) => UpdateResult::Refused(record.clone(), refusal),
         }
     }
 
     /// Puts a decision in place and brings every index along.
     pub(super) fn commit(&mut self, now: Timestamp, place: Place, decision: Decision) {
-        let Decision { row: after, event, outcome, retried, late } = decision;
+        let Decision { record: after, event, outcome, retried, late } = decision;
         let Some(before) = self.rows.replace(place, after.clone()) else { return };
         self.reindex(place, &before, &after);
         let is_queued = after.state == State::Queued;
-        self.records.push(Record::Moved { row: after, event, outcome, retried, late });
+        self.effects.push(Effect::Moved { record: after, event, outcome, retried, late });
         self.arm(place);
         if is_queued {
             self.hold_if_held(now, place);
         }
     }
 
-    fn reindex(&mut self, place: Place, before: &Row, after: &Row) {
+    fn reindex(&mut self, place: Place, before: &TaskRecord, after: &TaskRecord) {
         if before.state == after.state {
             return;
         }
@@ -110,10 +111,10 @@ impl Ledger {
 
     /// A task that comes back to a held lane waits like the others.
     fn hold_if_held(&mut self, now: Timestamp, place: Place) {
-        let Some(row) = self.rows.at(place) else { return };
-        let held = self.lanes.get(&row.task.lane).and_then(|lane| lane.held);
+        let Some(record) = self.rows.at(place) else { return };
+        let held = self.lanes.get(&record.task.lane).and_then(|lane| lane.held);
         if let Some(reason) = held
-            && let Ok(decision) = decide::decide(row, now, &Change::Hold(reason), None)
+            && let Ok(decision) = decide::decide(record, now, &Change::Hold(reason), None)
         {
             self.commit(now, place, decision);
         }
@@ -129,11 +130,11 @@ impl Ledger {
         };
         let mut n_moved = 0;
         for place in places {
-            let Some(row) = self.rows.at(place) else { continue };
-            if row.waiting == Some(WaitReason::RetryBackoff) {
+            let Some(record) = self.rows.at(place) else { continue };
+            if record.waiting == Some(WaitReason::RetryBackoff) {
                 continue;
             }
-            if let Ok(decision) = decide::decide(row, now, &change, None) {
+            if let Ok(decision) = decide::decide(record, now, &change, None) {
                 n_moved += u32::from(decision.event.is_some());
                 self.commit(now, place, decision);
             }
