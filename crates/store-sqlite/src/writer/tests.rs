@@ -147,7 +147,7 @@ async fn a_failed_commit_is_told_and_what_was_in_it_never_was() {
     assert!(!sink.saw(id(2)), "it was told to somebody");
     submit(&store, 2).await.expect("it may come again");
     let next = lease(&store).await.expect("work");
-    assert!(next.row.fence.raw() >> 32 > running.row.fence.raw() >> 32, "a new epoch [LEASE-1]");
+    assert!(next.record.fence.raw() >> 32 > running.record.fence.raw() >> 32, "a new epoch [LEASE-1]");
     let verdict = finish(&store, &running).await.expect("a good disk");
     assert!(matches!(verdict, UpdateResult::Moved(_)), "a committed lease goes on: {verdict:?}");
 }
@@ -260,7 +260,7 @@ async fn large_contents_of_what_was_never_accepted_are_removed() {
     for _ in 0..5 {
         let parts = vec![Content::Text("x".repeat(100_000).into())];
         let done = Change::Finish(Outcome::Succeeded(parts));
-        let update = Update::attempt(running.row.id(), running.row.fence, done);
+        let update = Update::attempt(running.record.id(), running.record.fence, done);
         let Ok(posted) = store.update(NOW, vec![update], None).await else { continue };
         posted.receipt.committed().await.expect_err("a full disk");
     }

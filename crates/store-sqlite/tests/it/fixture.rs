@@ -59,7 +59,7 @@ async fn compare(version: u32) {
                 assert_eq!((record, payload), (same, equal));
             }
             (Found::Tombstone(record), Found::Tombstone(same)) => {
-                assert_eq!((n, record), (2, same))
+                assert_eq!((n, record), (2, same));
             }
             other => panic!("task {n} of version {version}: {other:?}"),
         }
