@@ -70,7 +70,7 @@ input_schema = { type = "object", properties = { frames = { type = "integer" } }
     let tool = &file.tools[0];
     assert_eq!(tool.command, ["python3", "render.py"]);
     assert_eq!(tool.spec.wait, Duration::from_millis(500));
-    assert_eq!(tool.spec.run_limit, Some(Duration::from_secs(600)));
+    assert_eq!(tool.spec.run_timeout, Some(Duration::from_secs(600)));
     assert!(!tool.spec.supports_cancel && tool.spec.is_idempotent);
     assert_eq!(tool.spec.on_exit, OnExit::Stop);
     assert_eq!(tool.spec.retry.on, [Kind::WorkerLost, Kind::ToolFailed]);
@@ -97,7 +97,7 @@ command = ["/usr/bin/b"]
     let waits = |file: &File| file.tools.iter().map(|t| t.spec.wait.as_secs()).collect::<Vec<_>>();
     let plain = good(text);
     assert_eq!(waits(&plain), [3, 1]);
-    assert_eq!(plain.tools[1].spec.run_limit, Some(Duration::from_secs(2)));
+    assert_eq!(plain.tools[1].spec.run_timeout, Some(Duration::from_secs(2)));
     assert_eq!(&*plain.tools[1].spec.description, "Runs b");
     let flag = Overrides { wait: Some(Duration::from_secs(9)) };
     assert_eq!(waits(&read(text, flag)), [3, 9]);
@@ -106,7 +106,7 @@ command = ["/usr/bin/b"]
 #[test]
 fn the_default_limit_bends_to_a_shorter_lane() {
     let file = good("[lanes.a]\nmax_runtime_s = 60\n[tools.t]\ncommand = [\"t\"]\nlane = \"a\"\n");
-    assert_eq!(file.tools[0].spec.run_limit, Some(Duration::from_secs(60)));
+    assert_eq!(file.tools[0].spec.run_timeout, Some(Duration::from_secs(60)));
 }
 
 #[test]

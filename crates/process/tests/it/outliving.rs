@@ -60,7 +60,7 @@ impl TaskStore for Outliving {
         batch: Vec<Update>,
         then: Option<Claim>,
     ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
-        self.0.post(now, batch, then).await
+        self.0.update(now, batch, then).await
     }
 
     async fn heartbeat(
