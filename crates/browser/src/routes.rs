@@ -59,7 +59,7 @@ impl Peer {
     /// Reads who makes a request, and that it speaks this protocol.
     fn read(bridge: &Browser, headers: &HeaderMap) -> Result<Self, Error> {
         let protocol = headers.get(&PROTOCOL).map(|value| value.to_str().unwrap_or("?"));
-        // The seed's own extension names none.
+        // An extension that names none is taken to speak this one.
         if let Some(protocol) = protocol.filter(|it| *it != wire::PROTOCOL.to_string()) {
             let protocol = text::escape(text::clip(protocol, 40)).into_owned();
             *bridge.incompatible() =

@@ -68,9 +68,9 @@ pub struct Entry {
     pub kind: Kind,
     /// The canonical word.
     pub code: &'static str,
-    /// The words of seed 1, the most general first.
+    /// The words of the Unity surface, the most general first.
     pub unity: &'static [&'static str],
-    /// The word of seed 2 where it differs from the canonical one.
+    /// The word of the browser surface where it differs from the canonical one.
     pub browser: Option<&'static str>,
     /// The HTTP status.
     pub http: u16,

@@ -220,7 +220,7 @@ macro_rules! name {
 }
 
 name!(
-    /// The name of a lane (seed 4: resource class; a bridge: one per peer).
+    /// The name of a lane: a resource class of programs, or one peer of a bridge.
     LaneId
 );
 name!(

@@ -8,7 +8,7 @@ use crate::content::Json;
 use crate::ids::{LaneId, ToolName};
 use crate::retry;
 
-/// Whether callers usually see the end of a call or its handle (seed 1).
+/// Whether callers usually see the end of a call or its task id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExecutionMode {
     /// Short: the caller waits for the end.

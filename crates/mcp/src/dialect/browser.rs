@@ -1,4 +1,4 @@
-//! The browser vocabulary (seed 2): a command is queued, pending, or ended in one of five ways.
+//! The browser vocabulary: a command is queued, pending, or ended in one of five ways.
 
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::lifecycle::State;
@@ -37,7 +37,7 @@ pub(crate) fn word(state: State, to: To) -> &'static str {
     })
 }
 
-/// Returns the word for a kind of failure: seed 2's own where it has one.
+/// Returns the word for a kind of failure: the browser vocabulary's own where it has one.
 pub(crate) fn code(kind: Kind) -> &'static str {
     let entry = kind.entry();
     entry.browser.unwrap_or(entry.code)

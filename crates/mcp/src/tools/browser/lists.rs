@@ -17,7 +17,7 @@ use crate::cursor::Binding;
 use crate::dialect::browser::{self as words, To};
 use crate::server::Facade;
 
-/// How many failures are shown at the most (seed 2).
+/// How many failures are shown at the most.
 const MOST_FAILED: usize = 100;
 
 /// How many rows one step of a search reads.

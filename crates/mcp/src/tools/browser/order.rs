@@ -45,7 +45,7 @@ impl Order {
         let mut members: BTreeMap<String, Box<RawValue>> =
             arguments.read().map_err(|error| wrong(&error.to_string()))?;
         members.retain(|name, _| values.get(name).is_some_and(|value| !value.is_null()));
-        // The seed's two tools say it in two words.
+        // `interact` takes `what` for `action`, the word that `observe` has.
         if !members.contains_key(chooser)
             && chooser == "action"
             && let Some(what) = members.remove("what")
