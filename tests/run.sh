@@ -2,7 +2,10 @@
 # The whole check, the same for a person and for CI; stops at the first failure.
 #
 #   bash tests/run.sh          everything
-#   bash tests/run.sh tools    only fetches what the end-to-end tests need, into target/tools, and looks for Chromium
+#   bash tests/run.sh tools    only installs what the checks need
+#
+# It needs Rust, Python 3.11 and Node.js 20. What else it needs of the system it installs where it may, that is as
+# root with apt; elsewhere it says what to install, and stops. The rest goes into target/tools and stays there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,11 +28,58 @@ step() { # NAME COMMAND...: runs one step and says how long it took
     printf '==> ok: %s, %d s\n' "$name" "$((SECONDS - from))"
 }
 
-need() { # PROGRAM PACKAGES: fails with the command that brings a program
-    if ! command -v "$1" >/dev/null; then
-        printf '`%s` is missing; get it with: apt-get install -y %s\n' "$1" "$2" >&2
+# What the checks need of the system.
+NEEDED="cc ps python3 node npm chromium"
+CARGO_DENY=0.20.2
+
+present() { # PROGRAM: whether it is there, whole and new enough
+    case $1 in
+    cc) printf '#include <stdlib.h>\n' | cc -E - ;;
+    python3) python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' ;;
+    node) node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' ;;
+    chromium) command -v "${CHROMIUM:-chromium}" ;;
+    *) command -v "$1" ;;
+    esac >/dev/null 2>&1
+}
+
+packages() { # PROGRAM: the packages of Debian that bring it
+    case $1 in
+    cc) printf 'gcc libc6-dev' ;;
+    ps) printf 'procps' ;;
+    python3) printf 'python3 python3-venv' ;;
+    node) printf 'nodejs' ;;
+    *) printf '%s' "$1" ;;
+    esac
+}
+
+missing() { # prints the needed programs that are not there
+    local program
+    for program in $NEEDED; do
+        present "$program" || printf '%s ' "$program"
+    done
+}
+
+system_packages() {
+    local programs wanted=() program
+    programs=$(missing)
+    [ -z "$programs" ] && return 0
+    for program in $programs; do
+        read -ra names <<<"$(packages "$program")"
+        wanted+=("${names[@]}")
+    done
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        printf 'missing: %s; install it as root, on Debian with: apt-get update && apt-get install -y %s\n' \
+            "${programs% }" "${wanted[*]}" >&2
         return 1
     fi
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+    "${apt[@]}" update || return 1
+    "${apt[@]}" install -y --no-install-recommends "${wanted[@]}" >/dev/null || return 1
+    programs=$(missing)
+    [ -z "$programs" ] && return 0
+    printf 'missing or too old after the installation: %s; needed are Python 3.11 with venv, Node.js 20 with npm, %s\n' \
+        "${programs% }" "and the programs cc, ps and ${CHROMIUM:-chromium}" >&2
+    return 1
 }
 
 stamped() { # FOLDER FILE: whether FOLDER was made from FILE as it is now
@@ -38,7 +88,6 @@ stamped() { # FOLDER FILE: whether FOLDER was made from FILE as it is now
 
 python_tools() {
     local folder=$RAINCHECK_TEST_TOOLS/python wanted=tests/sdk/requirements.txt
-    need python3 "python3 python3-venv" || return 1
     stamped "$folder" "$wanted" && return 0
     rm -rf "$folder"
     python3 -m venv "$folder" || return 1
@@ -48,8 +97,6 @@ python_tools() {
 
 node_tools() {
     local folder=$RAINCHECK_TEST_TOOLS/node wanted=tests/sdk/package-lock.json
-    need node nodejs || return 1
-    need npm npm || return 1
     stamped "$folder" "$wanted" && return 0
     rm -rf "$folder"
     mkdir -p "$folder"
@@ -58,17 +105,25 @@ node_tools() {
     sha256sum <"$wanted" >"$folder/made-from"
 }
 
-chromium_itself() {
-    need "${CHROMIUM:-chromium}" chromium
+# Not optimised: that takes a quarter of the time to build, and the check then takes two seconds.
+cargo_deny() {
+    local folder=$RAINCHECK_TEST_TOOLS/cargo-deny
+    [ "$(cat "$folder/made-from" 2>/dev/null)" = "$CARGO_DENY" ] && return 0
+    rm -rf "$folder"
+    CARGO_TARGET_DIR=$folder/build CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0 cargo install --quiet --locked \
+        --debug --no-default-features --no-track --root "$folder" cargo-deny --version "$CARGO_DENY" || return 1
+    rm -rf "$folder/build"
+    printf '%s\n' "$CARGO_DENY" >"$folder/made-from"
 }
 
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 }
 
+step "packages of the system" system_packages
 step "the Python SDK" python_tools
 step "the TypeScript SDK" node_tools
-step "Chromium" chromium_itself
+step "cargo-deny" cargo_deny
 [ "${1:-}" = tools ] && exit 0
 
 step "format" cargo fmt --all --check
@@ -80,9 +135,6 @@ step "the browser extension" node --test crates/browser/extension-tests/*.test.m
 step "examples in the documentation" cargo test --workspace --doc
 step "documentation" documentation
 step "tidy" cargo xtask tidy
-if command -v cargo-deny >/dev/null; then
-    step "licences and sources" cargo deny --log-level error check -D unmatched-skip -D unnecessary-skip bans licenses sources
-else
-    printf '==> left out: licences and sources; get it with: cargo install --locked cargo-deny\n'
-fi
+step "licences and sources" "$RAINCHECK_TEST_TOOLS/cargo-deny/bin/cargo-deny" --log-level error \
+    check -D unmatched-skip -D unnecessary-skip bans licenses sources
 printf '==> all passed in %d s\n' "$((SECONDS - started))"
