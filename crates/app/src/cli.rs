@@ -41,9 +41,6 @@ pub struct Shared {
     /// Where tasks are kept: a file, or `memory` [default: store.db in the state folder]
     #[arg(long, global = true, value_name = "STORE", env = "RAINCHECK_STORE")]
     pub store: Option<String>,
-    /// The address to serve MCP on over HTTP
-    #[arg(long, global = true, value_name = "ADDR", env = "RAINCHECK_HTTP")]
-    pub http: Option<String>,
     /// How much to log: error, warn, info, debug, trace, or a filter such as `raincheck=debug`
     #[arg(long, global = true, value_name = "LEVEL", env = "RAINCHECK_LOG_LEVEL")]
     pub log_level: Option<String>,
@@ -150,14 +147,6 @@ impl Shared {
     /// # Errors
     /// A usage failure that names the flag or key and what works today.
     pub fn refuse_unbuilt(&self, file: &File) -> Result<(), Failure> {
-        if let Some(address) = self.http.as_deref().filter(|address| !address.is_empty()) {
-            return Err(Failure::usage(
-                format!(
-                    "--http {address}: this version serves MCP on standard input and output only"
-                ),
-                "leave out --http (and RAINCHECK_HTTP), and let the MCP client start the server",
-            ));
-        }
         match self.named_store(file) {
             None | Some(Store::Memory | Store::Path(_)) => Ok(()),
             Some(Store::Url(url)) => Err(Failure::usage(
@@ -325,7 +314,6 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_refused_and_not_ignored() {
-        assert!(refusal("raincheck --http 127.0.0.1:0").message.contains("--http 127.0.0.1:0"));
         let secret = refusal("raincheck --store postgres://me:secret@host/db");
         assert!(!secret.message.contains("secret"), "{secret}");
         let memory = parse("raincheck --store memory").shared;

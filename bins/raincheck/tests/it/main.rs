@@ -66,11 +66,9 @@ fn err(output: &Output) -> String {
 #[test]
 fn what_is_not_built_is_refused_with_the_next_step() {
     let folder = folder("[store]\nurl = \"postgres://host/db\"\n");
-    for arguments in [
-        &["serve", "--store", "postgres://host/db"][..],
-        &["--http", "127.0.0.1:0"],
-        &["serve", "--config", "raincheck.toml"],
-    ] {
+    for arguments in
+        [&["serve", "--store", "postgres://host/db"][..], &["serve", "--config", "raincheck.toml"]]
+    {
         let refused = raincheck(folder.path(), arguments);
         assert_eq!(code(&refused), Some(2), "{arguments:?}");
         assert!(err(&refused).contains("next: "), "{}", err(&refused));
@@ -169,7 +167,6 @@ fn a_variable_that_is_empty_is_as_good_as_absent() {
         "CONFIG",
         "RUNTIME_DIR",
         "STORE",
-        "HTTP",
         "LOG_LEVEL",
         "LOG_FORMAT",
         "SCOPE",

@@ -87,16 +87,6 @@ pub(super) const POLICY: &[Key] = &[
     key("log_quota_mb", Form::Whole(1, 1 << 20), "How much log text it may keep (default 64)."),
 ];
 
-/// `[cache]`.
-pub(super) const CACHE: &[Key] = &[
-    key("threshold_chars", Form::Whole(1000, 1 << 30), "The size above which an answer is kept."),
-    key("total_mb", Form::Whole(1, 1 << 20), "The most memory of all entries."),
-    key("scope_mb", Form::Whole(1, 1 << 20), "The most memory of one owner's entries."),
-    key("entry_mb", Form::Whole(1, 1 << 20), "The largest entry."),
-    key("ttl_s", Form::Seconds(MILLI, MONTH), "How long an entry lives after it was last read."),
-    key("absolute_ttl_s", Form::Seconds(MILLI, MONTH), "How long an entry lives at the most."),
-];
-
 /// `[browser]`. Each is a flag of `browser-mcp`, too.
 pub(super) const BROWSER: &[Key] = &[
     key("default_wait_ms", Form::Millis(ZERO, MAX_WAIT), "How long a call waits (default 2000)."),
@@ -150,8 +140,6 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("lanes", "Named queues: [lanes.NAME]."),
     ("defaults", "Keys for every tool that does not set them itself."),
     ("tools", "Programs that are tools: [tools.NAME]."),
-    ("cache", "Limits of the response cache."),
     ("clients", "The longest call, in seconds, of clients by their name."),
-    ("unity", "Settings of unity-mcp."),
     ("browser", "Settings of browser-mcp."),
 ];

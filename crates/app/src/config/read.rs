@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::form::Value;
 use super::problem::Problems;
 use super::{File, MEMORY, Overrides, Store, keys};
-use section::{Section, check, entries, table, unknown};
+use section::{Section, check, entries, unknown};
 
 /// Reads the text of a file.
 pub(super) fn read(text: &str, folder: PathBuf, overrides: Overrides) -> Result<File, Problems> {
@@ -57,12 +57,6 @@ fn sections(
     file.store = found.get("store").and_then(|value| store(value, problems));
     if let Some(value) = found.get("clients") {
         file.clients = clients(value, problems);
-    }
-    if let Some(value) = found.get("cache") {
-        Section::read(value, "cache", &[keys::CACHE], problems);
-    }
-    if let Some(value) = found.get("unity") {
-        table(value, "unity", problems);
     }
     if let Some(value) = found.get("browser") {
         file.browser = Section::read(value, "browser", &[keys::BROWSER], problems).into();

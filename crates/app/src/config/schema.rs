@@ -26,7 +26,6 @@ fn section(name: &str, about: &str) -> Value {
         "lanes" => each(&object(&[keys::LANE], &[])),
         "defaults" => object(&[keys::POLICY], &[]),
         "tools" => each(&object(&[keys::TOOL, keys::POLICY], &["command"])),
-        "cache" => object(&[keys::CACHE], &[]),
         "browser" => object(&[keys::BROWSER], &[]),
         "clients" => each(&form(keys::CLIENT)),
         _ => json!({ "type": "object" }),

@@ -121,7 +121,7 @@ fn a_store_is_a_path_a_url_or_memory() {
 
 #[test]
 fn sections_of_other_binaries_are_accepted_and_told() {
-    let file = good("[unity]\nanything = 1\n[cache]\nttl_s = 9\n[clients]\n\"a b\" = 25.5\n");
+    let file = good("[browser]\nring = 9\n[tools]\n[clients]\n\"a b\" = 25.5\n");
     let binary = Binary {
         name: "raincheck",
         sections: &["store", "clients"],
@@ -130,7 +130,7 @@ fn sections_of_other_binaries_are_accepted_and_told() {
         on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",
     };
     let idle: Vec<&str> = file.idle_sections(&binary).collect();
-    assert_eq!(idle, ["cache", "unity"]);
+    assert_eq!(idle, ["browser", "tools"]);
     assert_eq!(file.clients["a b"], Duration::from_millis(25_500));
 }
 
@@ -272,7 +272,7 @@ command = ["x"]
                 |
              13 | [tool.x]
                 |  ^^^^
-                = did you mean `tools`? known here: store, lanes, defaults, tools, cache, clients, unity, browser
+                = did you mean `tools`? known here: store, lanes, defaults, tools, clients, browser
         "#]],
     );
 }
