@@ -147,7 +147,10 @@ async fn a_failed_commit_is_told_and_what_was_in_it_never_was() {
     assert!(!sink.saw(id(2)), "it was told to somebody");
     submit(&store, 2).await.expect("it may come again");
     let next = lease(&store).await.expect("work");
-    assert!(next.record.fence.raw() >> 32 > running.record.fence.raw() >> 32, "a new epoch [LEASE-1]");
+    assert!(
+        next.record.fence.raw() >> 32 > running.record.fence.raw() >> 32,
+        "a new epoch [LEASE-1]"
+    );
     let verdict = finish(&store, &running).await.expect("a good disk");
     assert!(matches!(verdict, UpdateResult::Moved(_)), "a committed lease goes on: {verdict:?}");
 }
