@@ -350,12 +350,27 @@ fn close(
         }
         ended => (ended.unwrap_or(Outcome::Cancelled), None),
     };
+    let outcome = of_the_whole(record, outcome);
     record.failure = match &outcome {
         Outcome::Failed(error) => Some(error.kind),
         Outcome::Succeeded(_) | Outcome::Cancelled => None,
     };
     // A deadline that ends a cancelled task brings an error of its own; nobody produced it.
     (Some(outcome), late.filter(|_| record.has_reported))
+}
+
+/// What is known of an attempt is not known of a task that had others before it: only the last one
+/// is known not to have begun [LEASE-9].
+fn of_the_whole(record: &TaskRecord, outcome: Outcome) -> Outcome {
+    let n_before = record.attempt.saturating_sub(u32::from(record.state.is_leased()));
+    match outcome {
+        Outcome::Failed(error)
+            if n_before > 0 && error.guarantee() == Some(Guarantee::NotExecuted) =>
+        {
+            Outcome::Failed(error.with_guarantee(Guarantee::Unknown))
+        }
+        Outcome::Succeeded(_) | Outcome::Failed(_) | Outcome::Cancelled => outcome,
+    }
 }
 
 fn note(

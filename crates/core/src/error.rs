@@ -279,6 +279,36 @@ impl Error {
         self.guarantee.or(self.kind.entry().guarantee)
     }
 
+    /// Returns what to do next. What may have run is looked at before it is run again, whatever the
+    /// row of the kind says.
+    #[must_use]
+    pub fn recovery(&self) -> Recovery {
+        let recovery = self.kind.entry().recovery;
+        let may_have_run =
+            matches!(self.guarantee(), Some(Guarantee::Unknown | Guarantee::Executed));
+        if recovery == Recovery::Retry && may_have_run {
+            Recovery::InspectThenRetry
+        } else {
+            recovery
+        }
+    }
+
+    /// Tells whether the same call may simply be made again.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.kind.entry().is_retryable && self.recovery() == Recovery::Retry
+    }
+
+    /// Returns the next step in words.
+    #[must_use]
+    pub fn hint(&self) -> &str {
+        match &self.hint {
+            Some(hint) => hint,
+            None if self.recovery() == self.kind.entry().recovery => self.kind.entry().hint,
+            None => "look at what it left behind before you run it again",
+        }
+    }
+
     /// Writes the error object with `code` spelled as a surface spells it.
     #[must_use]
     pub fn spelled<'a>(&'a self, code: &'a str) -> Spelled<'a> {
@@ -309,18 +339,18 @@ pub struct Spelled<'a> {
 
 impl Serialize for Spelled<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (error, entry) = (self.error, self.error.kind.entry());
+        let error = self.error;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("code", self.code)?;
         map.serialize_entry("message", &*error.message)?;
-        map.serialize_entry("retryable", &entry.is_retryable)?;
+        map.serialize_entry("retryable", &error.is_retryable())?;
         map.serialize_entry("guarantee", &error.guarantee().map(Guarantee::as_str))?;
-        map.serialize_entry("recovery", entry.recovery.as_str())?;
+        map.serialize_entry("recovery", error.recovery().as_str())?;
         if let Some(pause) = error.retry_after {
             let ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
             map.serialize_entry("retry_after_ms", &ms)?;
         }
-        map.serialize_entry("hint", error.hint.as_deref().unwrap_or(entry.hint))?;
+        map.serialize_entry("hint", error.hint())?;
         if let Some(details) = &error.details {
             map.serialize_entry("details", details)?;
         }
@@ -351,6 +381,18 @@ mod tests {
         for entry in TABLE.iter().filter(|entry| entry.is_retryable) {
             assert_eq!(entry.guarantee, Some(Guarantee::NotExecuted), "{}", entry.code);
             assert_eq!(entry.recovery, Recovery::Retry, "{}", entry.code);
+        }
+    }
+
+    // [LEASE-4] [LEASE-9]
+    #[test]
+    fn what_may_have_run_is_never_to_be_called_again_blindly() {
+        for entry in TABLE {
+            let error = Error::new(entry.kind, "words").with_guarantee(Guarantee::Unknown);
+            assert!(!error.is_retryable(), "{}", entry.code);
+            assert_ne!(error.recovery(), Recovery::Retry, "{}", entry.code);
+            let is_told_to_retry = error.hint().contains("call again");
+            assert!(!is_told_to_retry || !entry.is_retryable, "{}: {}", entry.code, error.hint());
         }
     }
 

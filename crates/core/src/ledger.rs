@@ -4,6 +4,7 @@
 //! give the same replies, the same effects and the same [`snapshot`](Ledger::snapshot).
 
 mod claim;
+mod extend;
 mod lanes;
 mod query;
 mod rows;
@@ -56,6 +57,9 @@ pub enum Command {
         /// How many tasks at the most.
         limit: u32,
     },
+    /// Moves the limits that count only time in which the engine can run, by time in which it could
+    /// not [LEASE-8].
+    Extend(Duration),
     /// Ends the retention of tasks before its time.
     Expire(Vec<TaskId>),
     /// Forgets tombstones whose time is over and whose attempt holds no place any more.
@@ -203,6 +207,7 @@ impl Ledger {
             }
             Command::Hold(lane, hold) => Reply::Moved(self.hold(now, &lane, hold)),
             Command::Fire { limit } => Reply::Moved(self.fire(now, limit)),
+            Command::Extend(by) => Reply::Moved(self.extend(by)),
             Command::Expire(ids) => Reply::Moved(self.expire(now, &ids)),
             Command::Sweep { limit } => Reply::Forgotten(self.sweep(now, limit)),
             Command::Forget(ids) => Reply::Forgotten(self.forget(ids)),

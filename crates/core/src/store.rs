@@ -472,6 +472,13 @@ pub trait TaskStore: Send + Sync + 'static {
     /// [`Error`] when nothing was fired.
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error>;
 
+    /// Moves the limits that count only time in which the engine can run, by time in which it could
+    /// not: of attempts, of slots, and of waits for a peer. Returns how many tasks have one [LEASE-8].
+    ///
+    /// # Errors
+    /// [`Error`] when nothing was moved.
+    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error>;
+
     /// Finds one task of a scope.
     ///
     /// # Errors

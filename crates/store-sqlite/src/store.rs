@@ -477,6 +477,11 @@ impl TaskStore for SqliteStore {
         Ok(Write { value: if let Reply::Moved(n) = reply { n } else { 0 }, receipt })
     }
 
+    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
+        let (reply, receipt) = self.command(now, Command::Extend(by))?;
+        Ok(Write { value: if let Reply::Moved(n) = reply { n } else { 0 }, receipt })
+    }
+
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         let (value, receipt) = self.shared.transact(now, |front| {
             front.apply(now, Command::Fire { limit }, &mut None);

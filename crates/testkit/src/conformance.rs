@@ -47,6 +47,7 @@ async fn attempts(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::a_stale_attempt_changes_nothing(&*make().await).await;
     tasks::a_dead_attempt_leaves_nothing_to_the_next(&*make().await).await;
     tasks::deadlines_fire_and_heartbeats_hold_them_off(&*make().await).await;
+    tasks::limits_of_attempts_can_be_moved(&*make().await).await;
     tasks::a_failed_attempt_is_retried_by_policy(&*make().await).await;
     tasks::an_end_between_attempts_is_no_attempt(&*make().await).await;
 }

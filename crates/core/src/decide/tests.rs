@@ -162,6 +162,31 @@ fn a_lost_worker_is_never_run_again_in_silence() {
 }
 
 #[test]
+fn a_task_with_an_earlier_attempt_is_never_said_not_to_have_run() {
+    // [LEASE-9] The last attempt is surely not executed; the one before it was.
+    let keen = row(|task| {
+        task.retry = Policy { max_attempts: 3, on: vec![Kind::ToolFailed], ..Policy::default() };
+    });
+    let paused = after(keen.clone(), &[lease(), Change::Start, failed(Kind::ToolFailed)]);
+    let again = after(paused, &[Change::Due(Deadline::Backoff)]);
+    let leased = after(again.clone(), &[lease()]);
+    let held = after(again.clone(), &[Change::Hold(WaitReason::Compiling)]);
+    for (row, change) in [
+        (&again, Change::Due(Deadline::QueueTimeout)),
+        (&held, Change::Due(Deadline::Ready)),
+        (&leased, Change::Due(Deadline::Accept)),
+        (&leased, failed(Kind::StorageUnavailable)),
+    ] {
+        let ended = decide(row, NOW, &change, None).expect("accepted");
+        let Some(Outcome::Failed(error)) = ended.outcome else { panic!("no failure: {change:?}") };
+        assert_eq!(error.guarantee(), Some(Guarantee::Unknown), "{change:?}");
+    }
+    let first = decide(&after(keen, &[lease()]), NOW, &Change::Due(Deadline::Accept), None);
+    let Some(Outcome::Failed(error)) = first.expect("accepted").outcome else { panic!("no end") };
+    assert_eq!(error.guarantee(), Some(Guarantee::NotExecuted));
+}
+
+#[test]
 fn an_executor_that_keeps_the_run_limit_itself_times_the_task_out() {
     // [TIME-3]
     let running = after(row(|_| {}), &[lease(), Change::Start]);

@@ -352,6 +352,11 @@ impl TaskStore for MemoryStore {
         })))
     }
 
+    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
+        let reply = self.transact(|inner, changed| inner.apply(now, Command::Extend(by), changed));
+        Ok(ready(if let Reply::Moved(n) = reply { n } else { 0 }))
+    }
+
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
         let inner = self.lock();
         let Some(record) = inner.ledger.find(scope, id) else { return Ok(Found::Absent) };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use raincheck_core::content::Content;
+use raincheck_core::deadline::Kind;
 use raincheck_core::decide::Change;
 use raincheck_core::ids::TaskId;
 use raincheck_core::lane;
@@ -149,4 +150,43 @@ fn a_peer_that_could_not_come_while_no_server_ran_gets_the_grace() {
     assert_eq!(ledger.get(id(0)).map(|record| record.state), Some(State::Waiting));
     ledger.apply(after + Duration::from_secs(15), Command::Fire { limit: 9 });
     assert_eq!(ledger.get(id(0)).map(|record| record.state), Some(State::Failed));
+}
+
+#[test]
+fn limits_are_moved_by_the_time_in_which_the_engine_could_not_run() {
+    // [LEASE-8]
+    let hour = Duration::from_secs(3_600);
+    let mut ledger = ledger();
+    ledger.apply(NOW, Command::SetLane("other".into(), lane::Config::new(1, 99)));
+    submit(&mut ledger, 0, None);
+    let running = lease(&mut ledger, NOW).expect("work");
+    ledger.apply(NOW, Command::Update(vec![Update::attempt(id(0), running.fence, Change::Start)]));
+    submit(&mut ledger, 1, Some(WaitReason::Disconnected));
+    submit(&mut ledger, 2, None);
+    ledger.apply(NOW, Command::Submit(vec![(Task { lane: "other".into(), ..task(3) }, None)]));
+    let claim = Claim { lanes: vec!["other".into()], n: 1 };
+    let Reply::Rows(others) = ledger.apply(NOW, Command::Claim(claim)).reply else { panic!() };
+    // It has ended; its executor has not.
+    ledger.apply(NOW, Command::Update(vec![done(&others[0], "x")]));
+    let before: Vec<_> = (0..4).map(|n| ledger.get(id(n)).expect("a task").deadlines).collect();
+
+    let applied = ledger.apply(NOW + hour, Command::Extend(hour));
+    assert!(matches!(applied.reply, Reply::Moved(2)), "{:?}", applied.reply);
+    assert_eq!(applied.effects.len(), 2, "each is kept: {:?}", applied.effects);
+    for (n, before) in before.iter().enumerate() {
+        let after = ledger.get(id(n as u64)).expect("a task").deadlines;
+        for kind in Kind::ALL {
+            let is_wall = matches!(kind, Kind::QueueTimeout | Kind::Backoff | Kind::Retention);
+            let by = if is_wall { Duration::ZERO } else { hour };
+            assert_eq!(after.get(kind), before.get(kind).map(|at| at + by), "{n} {kind:?}");
+        }
+    }
+    ledger.apply(NOW + hour, Command::Fire { limit: 99 });
+    let state = |ledger: &Ledger, n| ledger.get(id(n)).map(|row| row.state);
+    assert_eq!(state(&ledger, 0), Some(State::Running));
+    assert_eq!(state(&ledger, 1), Some(State::Waiting));
+    let slots = ledger.lanes().into_iter().flat_map(|lane| lane.slots).count();
+    assert_eq!(slots, 2, "also the place of what has ended is held");
+    ledger.apply(NOW + hour + Limits::default().lease, Command::Fire { limit: 99 });
+    assert_eq!(state(&ledger, 0), Some(State::Failed), "it was silent for a whole lease");
 }

@@ -88,6 +88,10 @@ impl TaskStore for Outliving {
         self.0.hold(now, lane, hold).await
     }
 
+    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
+        self.0.extend_deadlines(now, by).await
+    }
+
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         self.0.fire(now, limit).await
     }

@@ -164,6 +164,11 @@ impl TaskStore for Gated {
         self.inner.hold(now, lane, hold).await
     }
 
+    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
+        self.check()?;
+        self.inner.extend_deadlines(now, by).await
+    }
+
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         self.check()?;
         self.inner.fire(now, limit).await

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raincheck_core::content::{Content, Json};
+use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, TaskId};
@@ -302,6 +303,26 @@ pub(super) async fn deadlines_fire_and_heartbeats_hold_them_off(store: &dyn Task
     let (lost, payload) = task(store, 1).await;
     assert_eq!(lost.failure, Some(Kind::WorkerLost), "[LEASE-2] the one that was not");
     assert!(matches!(payload.outcome, Some(Outcome::Failed(_))), "[LEASE-3] its outcome");
+}
+
+pub(super) async fn limits_of_attempts_can_be_moved(store: &dyn TaskStore) {
+    open(store, 2, 100).await;
+    submit(store, one(0, |_| {})).await;
+    let claimed = claim(store, 1).await;
+    let Some(only) = claimed.first() else { panic!("nothing was leased") };
+    update(store, START, attempt(only, Change::Start, false)).await;
+    let (before, _) = task(store, 0).await;
+    let by = Duration::from_secs(3_600);
+    let posted = must(store.extend_deadlines(at(3_600), by).await);
+    must(posted.receipt.committed().await);
+    assert_eq!(posted.value, 1, "[LEASE-8] one task has a limit");
+    let (after, _) = task(store, 0).await;
+    let run = |row: &TaskRecord| row.deadlines.get(Deadline::Run);
+    assert_eq!(run(&after), run(&before).map(|at| at + by), "[LEASE-8] the run limit");
+    must(must(store.fire(at(3_601), 100).await).receipt.committed().await);
+    assert_eq!(task(store, 0).await.0.state, State::Running, "[LEASE-8] nothing is judged by it");
+    must(must(store.fire(at(3_631), 100).await).receipt.committed().await);
+    assert_eq!(task(store, 0).await.0.failure, Some(Kind::WorkerLost), "[LEASE-8] a whole lease");
 }
 
 pub(super) async fn a_held_lane_keeps_its_order(store: &dyn TaskStore) {
