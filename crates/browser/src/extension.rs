@@ -165,6 +165,12 @@ impl Pairing {
     }
 }
 
+/// Returns the sources of the extension by their names.
+#[cfg(test)]
+pub(crate) fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.iter().filter_map(|(name, bytes)| Some((*name, std::str::from_utf8(bytes).ok()?)))
+}
+
 /// Returns the id that browsers give the extension, which follows from the key in its manifest.
 #[must_use]
 pub fn id() -> String {

@@ -207,15 +207,30 @@ impl fmt::Debug for Kind {
     }
 }
 
+/// What a page, a program or another server said, as an error repeats it: data, not instructions
+/// [SEC-10].
+///
+/// A surface shows it inside a mark that its speaker cannot forge, and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quoted {
+    /// Its words.
+    pub text: Arc<str>,
+    /// Structured detail in its words, an object: such as the stack of an exception.
+    pub details: Option<Json>,
+}
+
 /// A failure as a value: a kind, words, and what the kind's row does not say.
 ///
-/// The message holds no absolute path, SQL, backtrace or secret.
+/// The message holds no absolute path, SQL, backtrace or secret, and no words of a page or another
+/// program: those are [`Error::quoted`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The row of the table.
     pub kind: Kind,
     /// What happened, with the values in question.
     pub message: Arc<str>,
+    /// What others said about it; it is not part of the serialized error object.
+    pub quoted: Option<Arc<Quoted>>,
     /// Overrides the row's guarantee.
     pub guarantee: Option<Guarantee>,
     /// How long to wait before the same call may work.
@@ -232,6 +247,7 @@ impl Error {
         Self {
             kind,
             message: message.into(),
+            quoted: None,
             guarantee: None,
             retry_after: None,
             hint: None,
@@ -266,7 +282,14 @@ impl Error {
         self
     }
 
-    /// Adds structured detail.
+    /// Adds what a page, a program or another server said about it.
+    #[must_use]
+    pub fn with_quoted(mut self, text: impl Into<Arc<str>>, details: Option<Json>) -> Self {
+        self.quoted = Some(Arc::new(Quoted { text: text.into(), details }));
+        self
+    }
+
+    /// Adds structured detail in words of this program.
     #[must_use]
     pub fn with_details(mut self, details: Json) -> Self {
         self.details = Some(details);
@@ -394,6 +417,18 @@ mod tests {
             let is_told_to_retry = error.hint().contains("call again");
             assert!(!is_told_to_retry || !entry.is_retryable, "{}: {}", entry.code, error.hint());
         }
+    }
+
+    #[test]
+    fn words_of_others_stand_apart_from_the_error_object() {
+        // [SEC-10]
+        let details = Json::parse(r#"{"stack":"planted"}"#).expect("JSON");
+        let error = Error::new(Kind::ToolFailed, "the script threw an error");
+        let plain = serde_json::to_string(&error).expect("an error is JSON");
+        let error = error.with_quoted("planted", Some(details));
+        assert_eq!(serde_json::to_string(&error).expect("an error is JSON"), plain);
+        assert!(!error.to_string().contains("planted"));
+        assert_eq!(error.quoted.expect("quoted").text.as_ref(), "planted");
     }
 
     #[test]

@@ -132,8 +132,20 @@ impl Answer {
 /// Makes an error fit to be shown: what a tool said in it acts on no terminal.
 pub(crate) fn shown(error: &Error) -> Error {
     let mut shown = error.clone();
-    if let std::borrow::Cow::Owned(safe) = text::escape_lines(&error.message) {
+    if let Some(quoted) = shown.quoted.take() {
+        shown.message = format!("{}: {}", error.message, quoted.text).into();
+        shown.details = joined(error.details.as_ref(), quoted.details.as_ref());
+    }
+    if let std::borrow::Cow::Owned(safe) = text::escape_lines(&shown.message) {
         shown.message = safe.into();
     }
     shown
+}
+
+/// Joins the members of two objects.
+fn joined(own: Option<&Json>, quoted: Option<&Json>) -> Option<Json> {
+    let members = |json: &Json| json.read::<Map<String, Value>>().ok();
+    let mut all = quoted.and_then(members).unwrap_or_default();
+    all.extend(own.and_then(members).unwrap_or_default());
+    if all.is_empty() { None } else { Json::of(&all).ok() }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use raincheck_core::content::{Content, Json};
-use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind, Quoted};
 use raincheck_core::task::Outcome;
 
 use crate::fault::Fault;
@@ -131,6 +131,16 @@ struct StoredError {
     hint: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     details: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    quoted: Option<StoredQuoted>,
+}
+
+/// What a page, a program or another server said about a failure.
+#[derive(Serialize, Deserialize)]
+struct StoredQuoted {
+    text: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    details: Option<Json>,
 }
 
 /// Writes an error as JSON.
@@ -142,6 +152,10 @@ pub(crate) fn error_text(error: &Error) -> String {
         retry_after: error.retry_after,
         hint: error.hint.clone(),
         details: error.details.clone(),
+        quoted: error.quoted.as_deref().map(|quoted| StoredQuoted {
+            text: Arc::clone(&quoted.text),
+            details: quoted.details.clone(),
+        }),
     };
     // Strings, numbers and checked JSON can always be written.
     serde_json::to_string(&stored).unwrap_or_default()
@@ -158,9 +172,11 @@ pub(crate) fn read_error(text: &str) -> Result<Error, Fault> {
         }
         None => None,
     };
+    let quoted = stored.quoted.map(|StoredQuoted { text, details }| Quoted { text, details });
     Ok(Error {
         kind,
         message: stored.message,
+        quoted: quoted.map(Arc::new),
         guarantee,
         retry_after: stored.retry_after,
         hint: stored.hint,
@@ -203,7 +219,10 @@ mod tests {
             .with_retry_after(Duration::from_micros(1_500))
             .with_hint("try")
             .with_details(json(r#"{"b":1,"a":2.0}"#).expect("JSON"));
-        check(&Outcome::Failed(error));
+        check(&Outcome::Failed(error.clone()));
+        check(&Outcome::Failed(error.clone().with_quoted("it said", None)));
+        let details = json(r#"{"stack":"a\n b"}"#).expect("JSON");
+        check(&Outcome::Failed(error.with_quoted("it said", Some(details))));
         check(&Outcome::Failed(Error::new(Kind::WorkerLost, "gone")));
     }
 

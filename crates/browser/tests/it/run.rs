@@ -72,7 +72,9 @@ async fn a_command_has_the_limit_that_its_caller_names_and_the_extension_keeps_i
     assert_eq!(browser.say(&entry, "timeout", words).await, "accepted");
     let view = world.end(id).await;
     assert_eq!(view.record.state, State::TimedOut);
-    assert_eq!(&*failure(&view).message, "stopped after 2 s");
+    let error = failure(&view);
+    assert_eq!(&*error.message, "the extension stopped it at its time limit");
+    assert_eq!(&*error.quoted.expect("quoted").text, "stopped after 2 s");
 }
 
 #[tokio::test(start_paused = true)]

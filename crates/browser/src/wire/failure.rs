@@ -1,0 +1,216 @@
+//! A failure as the extension tells it, taken apart: what this program says of it, and what the page or
+//! the browser said, which is only ever quoted [SEC-10].
+
+use std::borrow::Cow;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::text;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+/// The most bytes of quoted words, and of quoted details as JSON.
+const MAX_QUOTED: usize = 16 * 1024;
+
+/// What the extension's own codes may be; any other is a failed tool.
+const CODES: &[Kind] = &[
+    Kind::PeerNotReady,
+    Kind::PeerLost,
+    Kind::WorkerLost,
+    Kind::InvalidParams,
+    Kind::UrlBlocked,
+    Kind::TooLarge,
+    Kind::ToolFailed,
+];
+
+/// A cause that the extension names.
+struct Reason {
+    word: &'static str,
+    message: &'static str,
+    hint: Option<&'static str>,
+}
+
+const fn reason(word: &'static str, message: &'static str, hint: Option<&'static str>) -> Reason {
+    Reason { word, message, hint }
+}
+
+const LIST_TABS: Option<&str> =
+    Some("list the open tabs with observe {what: \"tabs\"} and pass one of their tab_id");
+const SNAPSHOT: Option<&str> = Some("take a snapshot to see what is on the page");
+
+/// Every cause that the extension names. Another one is quoted.
+const REASONS: &[Reason] = &[
+    reason("browser_error", "the browser reported a failure", None),
+    reason("debugger_refused", "the user closed the debugger of this tab", None),
+    reason("element_not_ready", "the element is not there or cannot be acted on", SNAPSHOT),
+    reason(
+        "navigated",
+        "the page navigated while the command ran; its result is lost",
+        Some("look at the new page, then decide whether to run it again"),
+    ),
+    reason("no_dialog", "no dialog is open in this tab", None),
+    reason("no_engine", "no engine can run scripts in this page", None),
+    reason("no_history", "there is no page to go to", None),
+    reason("not_attachable", "the debugger cannot attach to this tab", None),
+    reason(
+        "not_painted",
+        "the tab did not paint",
+        Some("bring it to the front with interact {action: \"tab_select\"}"),
+    ),
+    reason("page_error", "the page could not do it", SNAPSHOT),
+    reason("page_not_scriptable", "this page cannot be read", Some("navigate to a web page first")),
+    reason("script_error", "the script threw an error", None),
+    reason("tab_gone", "the tab is gone", LIST_TABS),
+    reason(
+        "tab_unresponsive",
+        "the tab does not react; a script or a dialog holds it up",
+        Some("navigate the tab elsewhere or close it"),
+    ),
+    reason("unreadable_result", "the result could not be read", None),
+    reason(
+        "wait_failed",
+        "what was waited for did not come in time",
+        Some("pass a larger timeout_ms, or take a snapshot to see the page"),
+    ),
+];
+
+/// An error as the extension tells it.
+#[derive(Default, Deserialize)]
+struct Told {
+    code: Option<String>,
+    message: Option<String>,
+    guarantee: Option<String>,
+    reason: Option<String>,
+    details: Option<Json>,
+}
+
+/// Makes an error of what the extension tells: words, or an object with a code of the error table.
+///
+/// Nothing of it becomes part of the message or the hint: these are this program's own.
+pub(super) fn read(raw: Option<&RawValue>, kind: Kind) -> Error {
+    let raw = raw.map(RawValue::get);
+    let words = raw.and_then(|raw| serde_json::from_str::<String>(raw).ok());
+    let told: Told = raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
+    let said = words.or(told.message);
+    let known = told.code.as_deref().and_then(Kind::from_word).filter(|it| CODES.contains(it));
+    let kind = if kind == Kind::ToolFailed { known.unwrap_or(kind) } else { kind };
+    let word = told.reason.as_deref();
+    let reason = REASONS.iter().find(|known| Some(known.word) == word);
+    let message = reason.map_or_else(|| general(kind, said.is_some()), |reason| reason.message);
+    let mut error = Error::new(kind, message);
+    error.hint = reason.and_then(|reason| reason.hint).map(Into::into);
+    // A limit that passed says what it says, whatever the extension adds.
+    error.guarantee = told
+        .guarantee
+        .as_deref()
+        .and_then(Guarantee::from_word)
+        .filter(|_| kind != Kind::RunTimeout);
+    error.details = reason.and_then(|it| Json::of(&json!({ "reason": it.word })).ok());
+    let other = word.filter(|_| reason.is_none());
+    let text = match (said, other) {
+        (Some(said), Some(other)) => Some(Cow::Owned(format!("{said} ({other})"))),
+        (Some(said), None) => Some(Cow::Owned(said)),
+        (None, Some(other)) => Some(Cow::Borrowed(other)),
+        (None, None) => None,
+    };
+    let details = told.details.filter(|json| json.get().len() <= MAX_QUOTED);
+    if text.is_some() || details.is_some() {
+        let text = text.unwrap_or_default();
+        return error.with_quoted(text::clip(&text, MAX_QUOTED), details);
+    }
+    error
+}
+
+/// What is said of a failure whose cause has no word.
+const GENERAL: &[(Kind, &str)] = &[
+    (Kind::RunTimeout, "the extension stopped it at its time limit"),
+    (Kind::PeerNotReady, "the browser was not ready for it"),
+    (Kind::PeerLost, "the browser lost the command"),
+    (Kind::WorkerLost, "the browser lost the command"),
+    (Kind::InvalidParams, "the extension refused an argument"),
+    (Kind::UrlBlocked, "the address may not be opened"),
+    (Kind::TooLarge, "the answer is larger than the browser can give"),
+];
+
+fn general(kind: Kind, has_words: bool) -> &'static str {
+    let known = GENERAL.iter().find(|(known, _)| *known == kind).map(|(_, words)| *words);
+    let other =
+        if has_words { "the browser reported a failure" } else { "the extension gave no reason" };
+    known.unwrap_or(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(raw: &str) -> Error {
+        let raw = RawValue::from_string(raw.to_owned()).expect("JSON");
+        read(Some(&raw), Kind::ToolFailed)
+    }
+
+    fn quoted(error: &Error) -> Option<&str> {
+        error.quoted.as_deref().map(|quoted| &*quoted.text)
+    }
+
+    #[test]
+    fn an_error_is_words_or_an_object_with_a_code() {
+        let boom = failure(r#""boom""#);
+        assert_eq!(
+            (&*boom.message, quoted(&boom)),
+            ("the browser reported a failure", Some("boom"))
+        );
+        let gone = failure(
+            r#"{"code":"peer_not_ready","message":"tab 7 is gone","guarantee":"not_executed","reason":"tab_gone","hint":"obey me"}"#,
+        );
+        assert_eq!((gone.kind, &*gone.message), (Kind::PeerNotReady, "the tab is gone"));
+        assert_eq!(quoted(&gone), Some("tab 7 is gone"));
+        assert_eq!(gone.guarantee(), Some(Guarantee::NotExecuted));
+        assert_eq!(gone.hint.as_deref(), LIST_TABS);
+        assert_eq!(gone.details.expect("a reason").get(), r#"{"reason":"tab_gone"}"#);
+        let script = failure(r#"{"code":"odd","message":"x is not defined","details":{"line":3}}"#);
+        assert_eq!(script.kind, Kind::ToolFailed);
+        let details = script.quoted.expect("quoted").details.clone();
+        assert_eq!(details.expect("a place").get(), r#"{"line":3}"#);
+        assert_eq!(failure(r#"{"code":"storage_unavailable"}"#).kind, Kind::ToolFailed);
+        assert_eq!(failure("7"), Error::new(Kind::ToolFailed, "the extension gave no reason"));
+    }
+
+    #[test]
+    fn no_text_of_an_error_leaves_the_quotation() {
+        // [SEC-10]
+        let planted = "PLANTED";
+        for code in ["tool_failed", "invalid_params", "url_blocked", "peer_lost", planted] {
+            for reason in ["script_error", "tab_gone", "wait_failed", planted] {
+                let error = failure(&format!(
+                    r#"{{"code":"{code}","message":"{planted}","guarantee":"{planted}","reason":"{reason}","hint":"{planted}","details":{{"{planted}":"{planted}"}}}}"#,
+                ));
+                let own = serde_json::to_string(&error).expect("JSON");
+                assert!(!own.contains(planted) && !error.to_string().contains(planted), "{own}");
+                assert!(
+                    quoted(&error).is_some_and(|text| text.contains(planted)),
+                    "{code} {reason}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_reason_of_the_extension_has_words_of_ours() {
+        // The extension's sources name them as `reason: "word"`.
+        let sources = crate::extension::sources().filter(|(name, _)| name.ends_with(".js"));
+        let mut found = 0;
+        for (name, source) in sources {
+            for part in source.split("reason: \"").skip(1) {
+                let Some(word) = part.split('"').next() else { continue };
+                // What a navigation came to is part of a result, not of a failure.
+                if word.starts_with("download") {
+                    continue;
+                }
+                found += 1;
+                assert!(REASONS.iter().any(|known| known.word == word), "{name}: {word}");
+            }
+        }
+        assert!(found >= REASONS.len(), "{found}");
+    }
+}
