@@ -12,9 +12,10 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::time::Timestamp;
+use raincheck_loopback::awake;
 use raincheck_runtime::{Handle, Told};
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::configure::Choices;
@@ -38,6 +39,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct Browser(Arc<Inner>);
 
 struct Inner {
+    /// What the limits of browsers are judged by.
+    clock: awake::Clock,
     settings: Mutex<Settings>,
     desk: Mutex<Desk>,
     rings: Mutex<Rings>,
@@ -76,6 +79,7 @@ impl Browser {
         let lanes = Lanes::new(settings.queue_limit, settings.max_tabs);
         let ring = settings.ring;
         Self(Arc::new(Inner {
+            clock: awake::Clock::default(),
             settings: Mutex::new(settings),
             desk: Mutex::default(),
             rings: Mutex::new(Rings::new(ring)),
@@ -147,6 +151,11 @@ impl Browser {
         Err(details.map_or(error.clone(), |details| error.with_details(details)))
     }
 
+    /// Returns the clock that limits of browsers are judged by [LEASE-8].
+    pub(crate) fn clock(&self) -> &awake::Clock {
+        &self.0.clock
+    }
+
     pub(crate) fn port(&self) -> Option<u16> {
         self.0.port.get().copied()
     }
@@ -216,7 +225,7 @@ impl Browser {
 
     fn presence(&self) -> (bool, Option<Instant>) {
         let linger = self.settings().linger;
-        self.desk().presence(Instant::now(), linger)
+        self.desk().presence(self.clock().now(), linger)
     }
 
     /// Holds the lanes while no browser is there, and lets them go on when one comes [QUEUE-5].
@@ -230,14 +239,14 @@ impl Browser {
                     was_there = Some(is_there);
                 } else {
                     // A store that fails may be back soon.
-                    let again = Instant::now() + PAUSE;
+                    let again = self.clock().now().awake + PAUSE;
                     until = Some(until.map_or(again, |until| until.min(again)));
                 }
             }
             match until {
                 Some(until) => tokio::select! {
                     () = moved => {}
-                    () = sleep_until(until) => {}
+                    () = self.clock().sleep_until(until) => {}
                 },
                 None => moved.await,
             }
@@ -264,7 +273,7 @@ impl Browser {
 
     pub(crate) fn lay(&self, id: TaskId, command: Command) {
         let linger = self.settings().linger;
-        self.desk().lay(Instant::now(), linger, id, command);
+        self.desk().lay(self.clock().now(), linger, id, command);
     }
 
     pub(crate) fn step(&self, id: TaskId, on: Move) {
@@ -280,7 +289,15 @@ impl Browser {
     }
 
     pub(crate) fn last_word(&self, id: TaskId) -> Option<Instant> {
-        self.desk().last_word(Instant::now(), id)
+        self.desk().last_word(self.clock().now(), id)
+    }
+
+    /// Waits for an instant of the bridge's clock; for ever without one.
+    pub(crate) async fn until(&self, instant: Option<Instant>) {
+        match instant {
+            Some(instant) => self.clock().sleep_until(instant).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Takes a command off the desk whose outcome is committed.

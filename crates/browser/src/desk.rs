@@ -13,6 +13,7 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{Fence, Spelling, TaskId};
 use raincheck_core::progress::Progress;
 use raincheck_core::task::Outcome;
+use raincheck_loopback::awake::Now;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -83,7 +84,7 @@ struct Seat {
     /// The poll that is held for it.
     poll: Option<u64>,
     wake: Arc<Notify>,
-    last_word: Instant,
+    last_word: Now,
     outbox: BTreeMap<u64, TaskId>,
 }
 
@@ -144,7 +145,7 @@ pub(crate) struct Desk {
 
 impl Desk {
     /// Lays a command on the desk.
-    pub(crate) fn lay(&mut self, now: Instant, linger: Duration, id: TaskId, command: Command) {
+    pub(crate) fn lay(&mut self, now: Now, linger: Duration, id: TaskId, command: Command) {
         self.n_laid += 1;
         let place = self.n_laid;
         let browser = match &command.target {
@@ -169,16 +170,16 @@ impl Desk {
 
     /// The browser that a command without a wish goes to: one that holds a poll, the one heard of
     /// last first.
-    fn whoever_is_there(&self, now: Instant, linger: Duration) -> Option<Arc<str>> {
+    fn whoever_is_there(&self, now: Now, linger: Duration) -> Option<Arc<str>> {
         let there = self.seats.iter().filter(|(_, seat)| seat.is_there(now, linger));
-        let best = there.max_by_key(|(_, seat)| (seat.poll.is_some(), seat.last_word));
+        let best = there.max_by_key(|(_, seat)| (seat.poll.is_some(), seat.last_word.awake));
         best.map(|(name, _)| Arc::clone(name))
     }
 
     /// Opens a poll. An older one of the same browser is over; `None` when there are too many browsers.
     pub(crate) fn open(
         &mut self,
-        now: Instant,
+        now: Now,
         (name, boot): (&Arc<str>, &Arc<str>),
         (linger, most): (Duration, usize),
     ) -> Option<Poll> {
@@ -251,7 +252,7 @@ impl Desk {
     }
 
     /// Takes what there is for a poll.
-    pub(crate) fn take(&mut self, now: Instant, name: &Arc<str>, serial: u64) -> Taken {
+    pub(crate) fn take(&mut self, now: Now, name: &Arc<str>, serial: u64) -> Taken {
         let Some(seat) = self.seats.get_mut(name).filter(|seat| seat.poll == Some(serial)) else {
             return Taken::Replaced;
         };
@@ -272,7 +273,7 @@ impl Desk {
     }
 
     /// Ends a poll, however it came about.
-    pub(crate) fn close(&mut self, now: Instant, name: &Arc<str>, serial: u64) {
+    pub(crate) fn close(&mut self, now: Now, name: &Arc<str>, serial: u64) {
         if let Some(seat) = self.seats.get_mut(name)
             && seat.poll == Some(serial)
         {
@@ -282,7 +283,7 @@ impl Desk {
     }
 
     /// Notes that a browser was heard of.
-    pub(crate) fn heard(&mut self, now: Instant, name: &Arc<str>) {
+    pub(crate) fn heard(&mut self, now: Now, name: &Arc<str>) {
         if let Some(seat) = self.seats.get_mut(name) {
             seat.last_word = now;
         }
@@ -358,31 +359,31 @@ impl Desk {
     }
 
     /// Returns when the browser that has a command was last heard of; `None` when none has it.
-    pub(crate) fn last_word(&self, now: Instant, id: TaskId) -> Option<Instant> {
+    pub(crate) fn last_word(&self, now: Now, id: TaskId) -> Option<Instant> {
         let browser = self.commands.get(&id)?.browser.as_ref()?;
         let seat = self.seats.get(browser)?;
-        Some(if seat.poll.is_some() { now } else { seat.last_word })
+        Some(if seat.poll.is_some() { now.awake } else { seat.last_word.awake })
     }
 
     /// Tells whether any browser is there, and when that changes if nobody is heard of.
-    pub(crate) fn presence(&self, now: Instant, linger: Duration) -> (bool, Option<Instant>) {
+    pub(crate) fn presence(&self, now: Now, linger: Duration) -> (bool, Option<Instant>) {
         let there = || self.seats.values().filter(|seat| seat.is_there(now, linger));
         let until = there().map(|seat| match seat.poll {
             Some(_) => None,
-            None => Some(seat.last_word + linger),
+            None => Some(seat.last_word.awake + linger),
         });
         let is_held = until.clone().any(|until| until.is_none());
         (there().next().is_some(), until.flatten().max().filter(|_| !is_held))
     }
 
     /// Shows the browsers.
-    pub(crate) fn browsers(&self, now: Instant, linger: Duration) -> Vec<Presence> {
+    pub(crate) fn browsers(&self, now: Now, linger: Duration) -> Vec<Presence> {
         let show = |(name, seat): (&Arc<str>, &Seat)| Presence {
             name: Arc::clone(name),
             is_there: seat.is_there(now, linger),
             silent_for: match seat.poll {
                 Some(_) => Duration::ZERO,
-                None => now.saturating_duration_since(seat.last_word),
+                None => now.real.saturating_duration_since(seat.last_word.real),
             },
             n_waiting: seat.outbox.len(),
         };
@@ -404,26 +405,26 @@ impl Laid {
     }
 
     /// Writes what the browser has to be told of the command now, if anything.
-    fn entry(&mut self, now: Instant, id: TaskId, boot: &Arc<str>) -> Option<String> {
+    fn entry(&mut self, now: Now, id: TaskId, boot: &Arc<str>) -> Option<String> {
         let Command { stage, .. } = self.command;
         if stage == Stage::Accepted {
-            let is_due = self.stop_sent.is_none_or(|at| now.duration_since(at) >= UNSURE);
+            let is_due = self.stop_sent.is_none_or(|at| now.real.duration_since(at) >= UNSURE);
             if !(self.is_stopping && is_due) {
                 return None;
             }
-            self.stop_sent = Some(now);
+            self.stop_sent = Some(now.real);
             return serde_json::to_string(&Stopping::of(id)).ok();
         }
         let is_due = match &self.delivered {
             None => true,
             // Another start's: it is being given back.
-            Some((to, at)) => to == boot && now.duration_since(*at) >= UNSURE,
+            Some((to, at)) => to == boot && now.real.duration_since(*at) >= UNSURE,
         };
         if !is_due || self.is_stopping {
             return None;
         }
         self.command.stage = stage.next(Move::Deliver)?;
-        self.delivered = Some((Arc::clone(boot), now));
+        self.delivered = Some((Arc::clone(boot), now.real));
         let command = &self.command;
         let correlation_id = id.spell(Spelling::Correlation);
         let entry = Delivery {
@@ -442,7 +443,7 @@ impl Laid {
 }
 
 impl Seat {
-    fn new(now: Instant, boot: &Arc<str>) -> Self {
+    fn new(now: Now, boot: &Arc<str>) -> Self {
         Self {
             boot: Arc::clone(boot),
             poll: None,
@@ -452,8 +453,8 @@ impl Seat {
         }
     }
 
-    fn is_there(&self, now: Instant, linger: Duration) -> bool {
-        self.poll.is_some() || now.saturating_duration_since(self.last_word) < linger
+    fn is_there(&self, now: Now, linger: Duration) -> bool {
+        self.poll.is_some() || now.awake.saturating_duration_since(self.last_word.awake) < linger
     }
 }
 

@@ -9,7 +9,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
 use raincheck_runtime::{Attempt, Executor, StartReport, StopReason, TaskContext};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Browser;
@@ -93,6 +93,8 @@ struct Run<'a> {
     reports: UnboundedReceiver<Report>,
     is_accepted: bool,
     has_ended: bool,
+    /// This and the instants below are of the bridge's clock, which stands still while the server is
+    /// stopped [LEASE-8].
     begun: Instant,
     /// When a command that was told to stop is given up.
     give_up: Option<Instant>,
@@ -138,7 +140,7 @@ impl<'a> Run<'a> {
             reports,
             is_accepted: stage == Stage::Accepted,
             has_ended: false,
-            begun: Instant::now(),
+            begun: bridge.clock().now().awake,
             give_up: None,
             unheard,
             doubt: None,
@@ -153,7 +155,7 @@ impl<'a> Run<'a> {
                 biased;
                 Some(report) = self.reports.recv() => self.hear(report).await,
                 () = stop.cancelled(), if self.give_up.is_none() => self.wind_down(),
-                () = sleep_until(next_look) => self.look(),
+                () = self.bridge.until(next_look) => self.look(),
             };
             if let Step::End(outcome) = step {
                 return outcome;
@@ -189,7 +191,7 @@ impl<'a> Run<'a> {
             Report::Doubted => {
                 // One of an earlier server has until its limit: another browser may come and have it.
                 let left = self.unheard.unwrap_or_default();
-                self.doubt = Some(Instant::now() + left.max(SETTLING));
+                self.doubt = Some(self.now() + left.max(SETTLING));
                 Step::On
             }
         }
@@ -230,16 +232,18 @@ impl<'a> Run<'a> {
             return Step::End(Outcome::Cancelled);
         }
         self.bridge.stop(self.context.id());
-        self.give_up = Some(Instant::now() + self.bridge.settings().grace);
+        self.give_up = Some(self.now() + self.bridge.settings().grace);
         Step::On
     }
 
-    fn next_look(&self) -> Instant {
-        let silence = || match self.is_accepted {
-            true => self.last_word() + self.bridge.settings().reconnect_grace,
-            false => Instant::now() + NEVER,
-        };
-        self.give_up.unwrap_or_else(|| self.doubt.map_or_else(silence, |at| at.min(silence())))
+    fn now(&self) -> Instant {
+        self.bridge.clock().now().awake
+    }
+
+    fn next_look(&self) -> Option<Instant> {
+        let grace = self.bridge.settings().reconnect_grace;
+        let silence = self.is_accepted.then(|| self.last_word() + grace);
+        self.give_up.or_else(|| silence.into_iter().chain(self.doubt).min())
     }
 
     /// When the browser that runs it was last heard of.
@@ -254,7 +258,7 @@ impl<'a> Run<'a> {
             self.context.protocol().given_up();
             return Step::End(Outcome::Cancelled);
         }
-        let (now, grace) = (Instant::now(), self.bridge.settings().reconnect_grace);
+        let (now, grace) = (self.now(), self.bridge.settings().reconnect_grace);
         let is_doubted = self.doubt.is_some_and(|at| at <= now);
         if !is_doubted && now < self.last_word() + grace {
             return Step::On;

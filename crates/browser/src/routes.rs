@@ -14,7 +14,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
 use raincheck_loopback::{Origin, Policy, Surface};
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 use crate::bridge::{Browser, Incompatible};
 use crate::desk::Taken;
@@ -128,7 +128,8 @@ impl<'a> Held<'a> {
             let settings = bridge.settings();
             (settings.linger, settings.max_browsers)
         };
-        let opened = bridge.desk().open(Instant::now(), (&peer.name, &peer.boot), (linger, most));
+        let opened =
+            bridge.desk().open(bridge.clock().now(), (&peer.name, &peer.boot), (linger, most));
         let poll = opened?;
         bridge.moved();
         Some(Self { bridge, peer, poll })
@@ -136,23 +137,25 @@ impl<'a> Held<'a> {
 
     /// Waits for entries, and writes them as an array.
     async fn entries(&self, wait: Duration) -> String {
-        let deadline = Instant::now() + wait.min(self.bridge.settings().max_hold);
+        let clock = self.bridge.clock();
+        let deadline = clock.now().awake + wait.min(self.bridge.settings().max_hold);
         loop {
             // Registered before the look: what is laid down in between wakes it.
             let wake = self.poll.wake.notified();
             tokio::pin!(wake);
             wake.as_mut().enable();
-            let now = Instant::now();
+            let now = clock.now();
             let taken = self.bridge.desk().take(now, &self.peer.name, self.poll.serial);
             let due = match taken {
                 Taken::Entries(entries) => return format!("[{}]", entries.join(",")),
-                Taken::Nothing(due) if now < deadline => due,
+                Taken::Nothing(due) if now.awake < deadline => due,
                 Taken::Nothing(_) | Taken::Replaced => return "[]".to_owned(),
             };
             tokio::select! {
                 () = wake => {}
                 // What was lost on its way must not wait for something new.
-                () = sleep_until(due.unwrap_or(deadline).min(deadline)) => {}
+                () = sleep_until(due.unwrap_or(now.real)), if due.is_some() => {}
+                () = clock.sleep_until(deadline) => {}
                 () = self.bridge.closing().cancelled() => return "[]".to_owned(),
             }
         }
@@ -161,7 +164,8 @@ impl<'a> Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.bridge.desk().close(Instant::now(), &self.peer.name, self.poll.serial);
+        let now = self.bridge.clock().now();
+        self.bridge.desk().close(now, &self.peer.name, self.poll.serial);
         self.bridge.moved();
     }
 }
@@ -176,7 +180,7 @@ async fn results(State(bridge): State<Browser>, headers: HeaderMap, body: Bytes)
         Ok(peer) => peer,
         Err(error) => return refusal(&error),
     };
-    bridge.desk().heard(Instant::now(), &peer.name);
+    bridge.desk().heard(bridge.clock().now(), &peer.name);
     let items = match wire::items(&body) {
         Ok(items) if items.len() <= MAX_ITEMS => items,
         Ok(items) => {
@@ -210,7 +214,7 @@ async fn events(State(bridge): State<Browser>, headers: HeaderMap, body: Bytes) 
         Ok(peer) => peer,
         Err(error) => return refusal(&error),
     };
-    bridge.desk().heard(Instant::now(), &peer.name);
+    bridge.desk().heard(bridge.clock().now(), &peer.name);
     match wire::items(&body) {
         Ok(items) => {
             let (accepted, dropped) = bridge.rings().take(bridge.now(), &peer.name, &items);

@@ -142,7 +142,7 @@ fn mark() -> String {
 /// Answers with how the bridge stands.
 pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     let linger = bridge.settings().linger;
-    let browsers = bridge.desk().browsers(tokio::time::Instant::now(), linger);
+    let browsers = bridge.desk().browsers(bridge.clock().now(), linger);
     let is_connected = browsers.iter().any(|browser| browser.is_there);
     let browsers: Vec<Value> = browsers
         .into_iter()

@@ -12,8 +12,8 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
+use crate::awake::timeout;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, random_name};
 use crate::secret::Secret;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN, TRANSFER_ENCODING};
@@ -57,7 +57,9 @@ pub(crate) fn router(options: Options, hosts: Hosts, secret: Secret, health: Rou
             policy.bearer = Bearer::Required;
         }
         let door = Arc::new(Door { listener: Arc::clone(&listener), policy });
-        all = all.merge(surface.routes.route_layer(from_fn_with_state(door, enter_surface)));
+        // The body is in memory within the surface's own limit; the library's smaller one is not ours.
+        let routes = surface.routes.layer(DefaultBodyLimit::disable());
+        all = all.merge(routes.route_layer(from_fn_with_state(door, enter_surface)));
     }
     let nothing = async || Refusal::NoRoute;
     all.fallback(nothing).layer(from_fn_with_state(listener, enter))
@@ -92,7 +94,7 @@ impl Listener {
         }
         let head: usize =
             headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        if head > self.limits.max_head {
+        if head > self.limits.max_head || headers.len() > self.limits.max_headers {
             return Err(Refusal::LongHead);
         }
         let site = one(headers, &SEC_FETCH_SITE).map_err(|_| Refusal::ForeignSite)?;

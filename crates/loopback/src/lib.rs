@@ -10,8 +10,11 @@
 //! [`client`] is how they call it.
 //! [`artifacts`] serves files by signed links [ART-2], [`control`] takes calls of its owner's own programs.
 //!
-//! The crate reads no clock. Timers run on tokio's time, and any network that is an [`Accept`] can stand
+//! The crate reads no clock. Timers run on tokio's time and count only what the process could run
+//! ([`awake`]), and any network that is an [`Accept`] can stand
 //! in for real sockets, so that a simulation drives all of it.
+
+pub mod awake;
 
 mod error;
 

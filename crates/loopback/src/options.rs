@@ -151,7 +151,7 @@ pub enum Bearer {
     Handshake,
 }
 
-/// The limits of connections and requests [SEC-6].
+/// The limits of connections and requests [SEC-6]. Times count what the process could run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How long the head of a request may take; also how long a connection may idle.
@@ -166,6 +166,8 @@ pub struct Limits {
     pub connections: usize,
     /// The most bytes of all header lines.
     pub max_head: usize,
+    /// The most header lines.
+    pub max_headers: usize,
     /// The most bytes of a request's target.
     pub max_target: usize,
 }
@@ -179,6 +181,7 @@ impl Default for Limits {
             stop: Duration::from_millis(400),
             connections: 256,
             max_head: 32 * 1024,
+            max_headers: 100,
             max_target: 8 * 1024,
         }
     }

@@ -204,7 +204,10 @@ fn done(result: &Value) -> (&'static str, Value) {
 }
 
 fn failed(message: &str, details: &Value) -> (&'static str, Value) {
-    ("error", json!({ "error": { "code": "tool_failed", "message": message, "details": details } }))
+    (
+        "error",
+        json!({ "error": { "code": "tool_failed", "message": message, "reason": "script_error", "details": details } }),
+    )
 }
 
 #[cfg(test)]

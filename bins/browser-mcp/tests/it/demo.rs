@@ -16,7 +16,7 @@ const PARTS: &[&str] = &[
     "cancel_requested, acknowledged",
     "ms  cancelled\n",
     "✓ the same tab, with what its window kept",
-    "tool_failed: TypeError: Cannot read properties of null",
+    "tool_failed: the script threw an error: TypeError: Cannot read properties of null",
     "line 3; hint: ",
     ": tool_failed\n",
     "the server ended\n",

@@ -26,6 +26,10 @@ impl Table {
         Self { desk: Desk::default(), now: Instant::now(), heard: Vec::new() }
     }
 
+    fn now(&self) -> Now {
+        Now::never_stopped(self.now)
+    }
+
     fn lay(&mut self, n: u8, stage: Stage, target: Option<&str>) {
         let (reports, heard) = mpsc::unbounded_channel();
         self.heard.push(heard);
@@ -42,17 +46,17 @@ impl Table {
             reports,
             recorded: CancellationToken::new(),
         };
-        self.desk.lay(self.now, LINGER, id(n), command);
+        self.desk.lay(self.now(), LINGER, id(n), command);
     }
 
     fn open(&mut self, browser: &str, boot: &str) -> u64 {
         let (browser, boot) = (name(browser), name(boot));
-        let poll = self.desk.open(self.now, (&browser, &boot), (LINGER, MOST));
+        let poll = self.desk.open(self.now(), (&browser, &boot), (LINGER, MOST));
         poll.expect("room for a browser").serial
     }
 
     fn take(&mut self, browser: &str, serial: u64) -> Vec<String> {
-        match self.desk.take(self.now, &name(browser), serial) {
+        match self.desk.take(self.now(), &name(browser), serial) {
             Taken::Replaced => vec!["replaced".to_owned()],
             Taken::Entries(entries) => entries.iter().map(|entry| shown(entry)).collect(),
             Taken::Nothing(_) => Vec::new(),
@@ -143,22 +147,22 @@ fn a_newer_poll_takes_the_place_of_an_older_one() {
     let (old, new) = (table.open("a", "1"), table.open("a", "1"));
     assert_eq!(table.take("a", old), ["replaced"]);
     assert!(table.take("a", new).is_empty());
-    table.desk.close(table.now, &name("a"), old);
-    assert_eq!(table.desk.presence(table.now, LINGER), (true, None), "the newer one is held");
+    table.desk.close(table.now(), &name("a"), old);
+    assert_eq!(table.desk.presence(table.now(), LINGER), (true, None), "the newer one is held");
 }
 
 #[test]
 fn a_browser_is_there_while_it_polls_and_a_moment_longer() {
     // [QUEUE-5, BROWSER-6]
     let mut table = Table::new();
-    assert_eq!(table.desk.presence(table.now, LINGER), (false, None));
+    assert_eq!(table.desk.presence(table.now(), LINGER), (false, None));
     let poll = table.open("a", "1");
     table.wait(20_000);
-    assert_eq!(table.desk.presence(table.now, LINGER), (true, None));
-    table.desk.close(table.now, &name("a"), poll);
-    assert_eq!(table.desk.presence(table.now, LINGER), (true, Some(table.now + LINGER)));
+    assert_eq!(table.desk.presence(table.now(), LINGER), (true, None));
+    table.desk.close(table.now(), &name("a"), poll);
+    assert_eq!(table.desk.presence(table.now(), LINGER), (true, Some(table.now + LINGER)));
     table.wait(3000);
-    assert_eq!(table.desk.presence(table.now, LINGER), (false, None));
+    assert_eq!(table.desk.presence(table.now(), LINGER), (false, None));
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn a_command_goes_to_the_browser_it_names_and_any_other_to_the_one_that_polls() 
     // [BROWSER-7]
     let mut table = Table::new();
     let first = table.open("a", "1");
-    table.desk.close(table.now, &name("a"), first);
+    table.desk.close(table.now(), &name("a"), first);
     table.wait(1);
     let second = table.open("b", "1");
     table.lay(1, Stage::Posted, Some("a"));
@@ -205,9 +209,9 @@ fn of_too_many_browsers_one_that_is_gone_makes_room() {
     let polls: Vec<u64> = (0..MOST).map(|n| table.open(&format!("b{n}"), "1")).collect();
     let (late, boot) = (name("late"), name("1"));
     let open =
-        |table: &mut Table| table.desk.open(table.now, (&late, &boot), (LINGER, MOST)).is_some();
+        |table: &mut Table| table.desk.open(table.now(), (&late, &boot), (LINGER, MOST)).is_some();
     assert!(!open(&mut table), "all are there");
-    table.desk.close(table.now, &name("b3"), polls[3]);
+    table.desk.close(table.now(), &name("b3"), polls[3]);
     table.wait(3000);
     assert!(open(&mut table));
 }
@@ -222,5 +226,5 @@ fn a_command_that_is_laid_down_anew_lies_there_once() {
     table.lay(1, Stage::Posted, None);
     assert_eq!(table.take("a", poll), ["run 1"]);
     table.desk.withdraw(id(1), Fence::new(1, 1));
-    assert_eq!(table.desk.browsers(table.now, LINGER)[0].n_waiting, 0);
+    assert_eq!(table.desk.browsers(table.now(), LINGER)[0].n_waiting, 0);
 }

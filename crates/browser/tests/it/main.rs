@@ -17,6 +17,7 @@ mod lease;
 mod restart;
 mod run;
 mod sim;
+mod stopped;
 mod store;
 mod verdicts;
 mod world;

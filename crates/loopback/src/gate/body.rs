@@ -11,6 +11,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::one;
+use crate::awake::{self, Elapsed};
 use crate::options::Policy;
 use crate::refusal::Refusal;
 
@@ -38,8 +39,8 @@ pub(super) async fn read(body: Body, max: usize, limit: Duration) -> Result<Byte
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    match tokio::time::timeout(limit, Limited::new(body, max).collect()).await {
-        Err(_) => Err(Refusal::SlowBody),
+    match awake::timeout(limit, Limited::new(body, max).collect()).await {
+        Err(Elapsed) => Err(Refusal::SlowBody),
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::LargeBody { max }),
         Ok(Err(_)) => Err(Refusal::BrokenBody),

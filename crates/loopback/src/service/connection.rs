@@ -9,17 +9,20 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::awake::{self, Sleep, Timer};
 use crate::options::Limits;
 
 /// Room for a head that is over the limit, so that it is answered instead of cut off.
 const HEAD_BUFFER: usize = 128 * 1024;
+
+/// Room for headers that are too many, so that they are answered instead of cut off.
+const HEADER_ROOM: usize = 512;
 
 /// Serves a connection until its peer ends it, a limit is passed, or `stopping`.
 pub(super) async fn serve<Io>(
@@ -31,9 +34,10 @@ pub(super) async fn serve<Io>(
     Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(Timer)
         .header_read_timeout(limits.head)
         .max_buf_size(HEAD_BUFFER)
+        .max_headers(HEADER_ROOM)
         .serve_connection(TokioIo::new(io), TowerToHyperService::new(router))
         .with_upgrades();
     let mut connection = pin!(connection);
@@ -54,7 +58,7 @@ pub(super) async fn serve<Io>(
 pub(super) struct Held<Io> {
     io: Io,
     unread: Duration,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Option<Sleep>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -74,9 +78,8 @@ impl<Io> Held<Io> {
             return write;
         }
         let unread = self.unread;
-        let timer =
-            self.timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + unread)));
-        ready!(timer.as_mut().poll(context));
+        let timer = self.timer.get_or_insert_with(|| awake::sleep(unread));
+        ready!(Pin::new(timer).poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use raincheck_loopback::Limits;
+use axum::Router;
+use axum::body::Bytes;
+use axum::routing::post;
+use raincheck_loopback::{Limits, Policy};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, advance, sleep};
 
-use crate::harness::{PORT, exchange, receive, start, start_with};
+use crate::harness::{PORT, exchange, options, receive, start, start_of, start_with};
 
 fn few(connections: usize) -> Limits {
     Limits { connections, ..Limits::default() }
@@ -155,4 +158,108 @@ async fn an_answer_that_is_held_back_outlives_the_timers_of_requests() {
         rig.release.notify_one();
     };
     assert_eq!(tokio::join!(held, later).0, 200);
+}
+
+/// A body cap above the one that the router's library has by itself.
+const LARGE: usize = 3 << 20;
+
+#[tokio::test(start_paused = true)]
+async fn a_body_of_any_length_up_to_the_cap_reaches_its_handler() {
+    // [SEC-6]
+    let take = Router::new().route("/take", post(async |body: Bytes| body.len().to_string()));
+    let policy = Policy { max_body: LARGE, ..Policy::default() };
+    let rig = start_of(options().serving(take, policy));
+    for (length, status) in [(LARGE - 1, 200), (LARGE, 200), (LARGE + 1, 413)] {
+        let head = format!(
+            "POST /take HTTP/1.1\r\nHost: localhost:{PORT}\r\n{}Content-Type: application/json\r\n",
+            rig.bearer()
+        );
+        let body = "x".repeat(length);
+        let whole = format!("{head}Content-Length: {length}\r\n\r\n{body}");
+        let chunked =
+            format!("{head}Transfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n");
+        for request in [whole, chunked] {
+            let reply = rig.send(request.as_bytes()).await.expect("a reply");
+            assert_eq!(reply.status, status, "{length}");
+            assert!(status != 200 || reply.text() == length.to_string(), "{}", reply.text());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn heads_and_targets_up_to_their_caps_are_served() {
+    // [SEC-6]
+    let rig = start();
+    let Limits { max_head, max_headers, max_target, .. } = Limits::default();
+    let own = [
+        ("Host", format!("localhost:{PORT}")),
+        ("Authorization", rig.bearer()[15..].trim_end().to_owned()),
+    ];
+    let own_length: usize = own.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let own: String = own.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    for (more, status) in [(0, 200), (1, 431)] {
+        let filler = "x".repeat(max_head - own_length - "X-Long".len() + more);
+        let request = format!("GET /pending-queries HTTP/1.1\r\n{own}X-Long: {filler}\r\n\r\n");
+        assert_eq!(rig.send(request.as_bytes()).await.expect("a reply").status, status, "bytes");
+        let lines: String = (2..max_headers + more).map(|n| format!("X-{n}: 1\r\n")).collect();
+        let request = format!("GET /pending-queries HTTP/1.1\r\n{own}{lines}\r\n");
+        let reply = rig.send(request.as_bytes()).await.expect("a reply");
+        assert_eq!(reply.status, status, "lines");
+        assert!(status == 200 || reply.text().contains("invalid_request"), "{}", reply.text());
+        let status = if status == 200 { 200 } else { 414 };
+        let path = "/pending-queries?x=";
+        let target = format!("{path}{}", "x".repeat(max_target - path.len() + more));
+        assert_eq!(rig.get(&target).await, status, "target");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_connections_as_the_cap_says_are_served() {
+    // [SEC-6]
+    let rig = start();
+    let mut idle: Vec<_> = (1..Limits::default().connections).map(|_| rig.dial()).collect();
+    assert_eq!(rig.get("/pending-queries").await, 200);
+    idle.push(rig.dial());
+    assert_eq!(exchange(rig.dial(), b"").await.expect("a reply").status, 503);
+    drop(idle);
+}
+
+/// The process is stopped for longer than any limit.
+async fn be_stopped() {
+    advance(Duration::from_secs(600)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_is_not_cut_off_for_time_in_which_the_process_was_stopped() {
+    // [LEASE-8]
+    let rig = start();
+    let request = format!(
+        "POST /query-result HTTP/1.1\r\nHost: localhost:{PORT}\r\n{}\
+         Content-Type: application/json\r\nContent-Length: 5\r\n\r\n[1,2]",
+        rig.bearer()
+    );
+    // Before the head, within it, within the body.
+    for cut in [0, 20, request.len() - 2] {
+        let mut io = rig.dial();
+        io.write_all(&request.as_bytes()[..cut]).await.expect("written");
+        sleep(Duration::from_secs(3)).await;
+        be_stopped().await;
+        sleep(Duration::from_secs(1)).await;
+        io.write_all(&request.as_bytes()[cut..]).await.expect("written");
+        assert_eq!(receive(&mut io).await.expect("a reply").status, 200, "{cut}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_waits_for_its_reader_when_the_process_was_stopped() {
+    // [LEASE-8]
+    let rig = start();
+    let mut io = rig.dial();
+    let request = format!("GET /large HTTP/1.1\r\nHost: localhost:{PORT}\r\n{}\r\n", rig.bearer());
+    io.write_all(request.as_bytes()).await.expect("written");
+    sleep(Duration::from_secs(3)).await;
+    be_stopped().await;
+    sleep(Duration::from_secs(1)).await;
+    let reply = receive(&mut io).await.expect("a reply");
+    assert_eq!(reply.body.len(), 1024 * 1024);
 }
