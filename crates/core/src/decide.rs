@@ -190,8 +190,7 @@ fn due(record: &TaskRecord, deadline: Deadline) -> Option<Outcome> {
             Error::new(Kind::PeerNotReady, format!("the peer was not ready in time ({why})"))
         }
         Deadline::QueueTimeout => {
-            Error::new(Kind::Expired, "its time in the queue was over before it could run")
-                .with_guarantee(Guarantee::NotExecuted)
+            Error::new(Kind::QueueTimeout, "its time in the queue was over before it could run")
         }
         Deadline::Accept => Error::new(Kind::AcceptTimeout, "nobody accepted it in time"),
         Deadline::Run => Error::new(

@@ -130,6 +130,8 @@ table! {
     PeerIncompatible "peer_incompatible" ["ERR_PROTOCOL_VERSION"] - 426 no NotExecuted None "install the matching version of the peer";
     /// The lane is full.
     QueueFull "queue_full" ["ERR_QUEUE_FULL"] - 429 yes NotExecuted Retry "wait for retry_after_ms and call again";
+    /// Its time in the queue was over before it could run.
+    QueueTimeout "queue_timeout" ["ERR_REQUEST_TIMEOUT"] - 504 yes NotExecuted Retry "submit it again when its queue is shorter, or with a higher priority";
     /// The peer was not ready in time.
     PeerNotReady "peer_not_ready" ["ERR_EDITOR_NOT_READY", "ERR_UNITY_DISCONNECTED", "ERR_COMPILE_TIMEOUT"] - 503 yes NotExecuted Retry "wait until the peer is ready and call again";
     /// The peer went away during the attempt.

@@ -76,7 +76,7 @@ words! {
         Cancelled = "cancelled",
         /// Ended by its run deadline.
         TimedOut = "timed_out",
-        /// Its time in the queue, or its retention, is over.
+        /// It was there; its retention is over.
         Expired = "expired",
     }
 }
@@ -142,13 +142,13 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::Waiting, E::Hold, S::Waiting),
     (S::Waiting, E::RequestCancel, S::Cancelled),
     (S::Waiting, E::ReadyDue, S::Failed),
-    (S::Waiting, E::QueueTimeoutDue, S::Expired),
+    (S::Waiting, E::QueueTimeoutDue, S::Failed),
     // In line.
     (S::Queued, E::Hold, S::Waiting),
     (S::Queued, E::Resume, S::Queued),
     (S::Queued, E::Lease, S::Scheduled),
     (S::Queued, E::RequestCancel, S::Cancelled),
-    (S::Queued, E::QueueTimeoutDue, S::Expired),
+    (S::Queued, E::QueueTimeoutDue, S::Failed),
     // Leased.
     (S::Scheduled, E::Accept, S::Scheduled),
     (S::Scheduled, E::Start, S::Running),

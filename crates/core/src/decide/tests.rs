@@ -232,6 +232,38 @@ fn an_attempt_that_was_not_delivered_is_not_spent() {
 }
 
 #[test]
+fn a_task_that_ran_once_never_says_that_it_was_not_executed() {
+    // [LEASE-9]
+    let retried = || {
+        let record = row(|task| {
+            task.retry = Policy { max_attempts: 2, ..Policy::default() };
+            task.retry.on = vec![Kind::ToolFailed];
+        });
+        let failed = Outcome::Failed(Error::new(Kind::ToolFailed, "no"));
+        after(record, &[lease(), Change::Start, Change::Finish(failed), Change::Resume])
+    };
+    let guarantee = |record: &TaskRecord, change: Change| {
+        let decision = decide(record, NOW, &change, None).expect("accepted");
+        let Some(Outcome::Failed(error)) = decision.outcome else { panic!("{decision:?}") };
+        (error.kind, error.guarantee())
+    };
+    let due = |deadline| Change::Due(deadline);
+    let unknown = Some(Guarantee::Unknown);
+    let queued = retried();
+    assert_eq!((queued.state, queued.attempt), (State::Queued, 1));
+    assert_eq!(guarantee(&queued, due(Deadline::QueueTimeout)), (Kind::QueueTimeout, unknown));
+    let held = after(retried(), &[Change::Hold(WaitReason::Disconnected)]);
+    assert_eq!(guarantee(&held, due(Deadline::Ready)), (Kind::PeerNotReady, unknown));
+    let leased = after(retried(), &[lease()]);
+    assert_eq!(guarantee(&leased, due(Deadline::Accept)), (Kind::AcceptTimeout, unknown));
+    let first = after(row(|_| {}), &[lease()]);
+    let not_executed = Some(Guarantee::NotExecuted);
+    assert_eq!(guarantee(&first, due(Deadline::Accept)), (Kind::AcceptTimeout, not_executed));
+    let queued = row(|_| {});
+    assert_eq!(guarantee(&queued, due(Deadline::QueueTimeout)), (Kind::QueueTimeout, not_executed));
+}
+
+#[test]
 fn retention_counts_from_the_end() {
     // [TIME-5]
     let record = after(row(|_| {}), &[cancel()]);

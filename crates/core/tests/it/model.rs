@@ -195,10 +195,7 @@ impl Job {
         match which {
             0 => self.queue(now),
             1 => self.end(now, "failed"),
-            2 => {
-                self.end(now, "expired");
-                self.bury(now);
-            }
+            2 => self.end(now, "failed"),
             3 => {
                 self.accept = None;
                 match self.state {

@@ -65,7 +65,7 @@ async fn a_task_outlives_its_time_in_line_only_by_running() {
     let first = world.call("gate").await;
     let second = world.call("gate").await;
     let view = world.end(second).await;
-    assert_eq!(view.record.state, State::Expired);
+    assert_eq!((view.record.state, view.record.failure), (State::Failed, Some(Kind::QueueTimeout)));
     assert_eq!(view.record.updated_at.since(view.record.task.submitted_at).as_secs(), 24 * 3600);
     assert_eq!(world.view(first).await.record.state, State::Running);
 }

@@ -436,8 +436,9 @@ pub(super) async fn an_end_between_attempts_is_no_attempt(store: &dyn TaskStore)
     }
     let days = Duration::from_secs(2 * 24 * 3600);
     must(must(store.fire(at(5) + days, 100).await).receipt.committed().await);
-    let found = must(store.find(&Scope::local(), id(2)).await);
-    assert!(matches!(found, Found::Tombstone(_)), "[STATE-5] its time in line: {found:?}");
+    let (record, _) = task(store, 2).await;
+    let end = (record.state, record.failure);
+    assert_eq!(end, (State::Failed, Some(Kind::QueueTimeout)), "[STATE-5] its time in line");
 }
 
 pub(super) async fn a_report_after_the_last_word_is_not_kept(store: &dyn TaskStore) {

@@ -170,11 +170,6 @@ pub(super) fn failure(view: &View) -> Option<Error> {
     let record = &view.record;
     let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
     match (record.state, outcome) {
-        (State::Expired, _)
-            if record.ended_at.is_none() || record.failure == Some(Kind::Expired) =>
-        {
-            Some(Error::new(Kind::Expired, "its time in the queue was over before it could run"))
-        }
         (State::Expired, _) => {
             let kept = record.task.limits.retention.as_secs();
             Some(Error::new(Kind::Expired, format!("its result was kept for {kept} s and is gone")))

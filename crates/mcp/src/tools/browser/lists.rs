@@ -136,12 +136,10 @@ pub(super) async fn failed(
     Ok(Answer::json(&failed).listed_as("failed"))
 }
 
-/// Tells whether a result expired that nobody had read, or a command before it could run. A failure
-/// was told of while it was kept.
+/// Tells whether a result expired unread. A failure was listed until it expired.
 fn was_missed(facade: &Facade, record: &TaskRecord) -> bool {
-    let never_ran = record.failure == Some(Kind::Expired);
     let had_result = record.failure.is_none() && record.cancel.is_none();
-    never_ran || (had_result && !facade.readings().has(record.id()))
+    had_result && !facade.readings().has(record.id())
 }
 
 fn instant(record: &TaskRecord) -> Timestamp {
@@ -212,15 +210,11 @@ fn shown_completed(record: &TaskRecord) -> Completed<'_> {
 fn shown_failed(record: &TaskRecord) -> Failed<'_> {
     let is_expired = record.state == State::Expired;
     let kind = if is_expired { Kind::Expired } else { record.failure.unwrap_or(Kind::Cancelled) };
-    let hint = match (is_expired, record.failure) {
-        (true, Some(_)) => {
-            "it stood in the queue of its tab for too long; submit it again".to_owned()
-        }
-        (true, None) => {
-            let kept = record.task.limits.retention.as_secs();
-            format!("its result was not read within {kept} s; run it again if you still need it")
-        }
-        (false, _) => words::hint(&Error::new(kind, "")),
+    let hint = if is_expired {
+        let kept = record.task.limits.retention.as_secs();
+        format!("its result was not read within {kept} s; run it again if you still need it")
+    } else {
+        words::hint(&Error::new(kind, ""))
     };
     Failed {
         correlation_id: id(record),
