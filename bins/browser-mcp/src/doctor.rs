@@ -9,7 +9,7 @@ use raincheck_app::doctor::{self, Finding, Patient, Report};
 use raincheck_app::paths::Paths;
 use raincheck_browser::extension::{Copy, Places, compare};
 
-use crate::{BINARY, THIS, extension, places};
+use crate::{BINARY, THIS, extension, places, wait_for};
 
 /// The names that browsers with the extension's interfaces go by.
 const BROWSERS: &[&str] = &[
@@ -49,10 +49,9 @@ fn runtime_folder(places: &Places) -> Option<Finding> {
 /// listen.
 fn listener(places: &Places, port: u16) -> Finding {
     const CHECK: &str = "listener";
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let reached = match &runtime {
-        Ok(runtime) => runtime.block_on(places.reach()),
-        Err(error) => return Finding::note(CHECK, error.to_string(), "run the doctor again"),
+    let reached = match wait_for(places.reach()) {
+        Ok(reached) => reached,
+        Err(failure) => return Finding::note(CHECK, failure.message, "run the doctor again"),
     };
     match (reached, places.taken_port(port)) {
         (Some(Ok(server)), _) => {
@@ -141,13 +140,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (places, folder) = (places(dir.path()), dir.path().join("one"));
         assert_eq!(extensions(&places).grade, Grade::Note);
-        install(&places, &folder).expect("installed");
+        wait_for(install(&places, &folder)).expect("a runtime").expect("installed");
         assert_eq!(extensions(&places).grade, Grade::Good);
         fs::write(folder.join("worker.js"), "// another").expect("written");
         let found = extensions(&places);
         assert_eq!(found.grade, Grade::Bad);
         assert!(found.next.is_some_and(|next| next.contains("extension install")));
-        install(&places, &dir.path().join("two")).expect("installed");
+        let two = dir.path().join("two");
+        wait_for(install(&places, &two)).expect("a runtime").expect("installed");
         assert_eq!(extensions(&places).grade, Grade::Note);
         uninstall(&places, &folder).expect("removed");
         assert_eq!(extensions(&places).grade, Grade::Good);

@@ -7,7 +7,7 @@ use raincheck_app::paths::Paths;
 use raincheck_app::{Failure, cli};
 use raincheck_browser::extension::{self, Copy, Places, Refusal, compare};
 
-use crate::{BINARY, places};
+use crate::{BINARY, places, wait_for};
 
 /// What to do with the extension.
 #[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) fn run(paths: &Paths, action: &Action) -> Result<(), Failure> {
     let said = match action {
         Action::Install { dir } => {
             paths.create()?;
-            extension::install(&places, dir).map(|()| installed(dir))
+            wait_for(extension::install(&places, dir))?.map(|()| installed(dir))
         }
         Action::Rotate => extension::rotate(&places).map(|n| {
             format!("the extension has a new secret; it is in {n} folders\nstart the server again: {BINARY}\n")
@@ -86,8 +86,19 @@ fn failure(refusal: Refusal) -> Failure {
             "check the folder",
         ),
         Refusal::Running(pid) => Failure::failed(
-            format!("a server runs (process {pid}) and would go on with the old secret"),
+            match pid {
+                Some(pid) => {
+                    format!("a server runs (process {pid}) and would go on with the old secret")
+                }
+                None => "a server runs and would go on with the old secret".to_owned(),
+            },
             "end it, by closing the MCP client that started it, and try again",
+        ),
+        Refusal::TooMany(most) => Failure::failed(
+            format!("the extension is in {most} folders, which is as many as there may be"),
+            format!(
+                "remove one first: {BINARY} extension uninstall DIR; {BINARY} status lists them"
+            ),
         ),
         Refusal::Failed(why) => Failure::failed(why, format!("run: {BINARY} doctor")),
     }

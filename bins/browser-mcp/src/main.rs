@@ -95,9 +95,10 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Status { json } => {
             let paths = Paths::resolve(BINARY, shared)?;
             let places = places(&paths);
+            let listener = wait_for(places.reach())?.and_then(Result::ok);
+            let report = status::look(&THIS, &paths, now(), Reader::workers_of);
             let report =
-                status::look(&THIS, &paths, now(), Reader::workers_of).listening(places.running());
-            let report = report.with("extension", extension::described(&places));
+                report.listening(listener).with("extension", extension::described(&places));
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
@@ -115,6 +116,15 @@ fn show(
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
     cli::print(&if is_json { format!("{json:#}\n") } else { text() })
+}
+
+/// Runs a future to its end on this thread.
+fn wait_for<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Failure::failed(format!("the command cannot start: {error}"), "try again")
+    })?;
+    Ok(runtime.block_on(future))
 }
 
 /// Returns the places of the bridge.

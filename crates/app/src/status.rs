@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::binary::Binary;
 use crate::instance::{self, Card, Seen};
+use crate::listeners;
 use crate::paths::Paths;
 use crate::terminal::{Palette, Style};
 
@@ -52,7 +53,7 @@ pub fn look(
     now: Timestamp,
     busy: impl Fn(&Path) -> Option<Vec<Worker>>,
 ) -> Report {
-    let listeners = endpoint::all(&paths.endpoints());
+    let listeners = listeners::proven(endpoint::all(&paths.endpoints()));
     let seen = instance::look(&paths.home).into_iter();
     let servers = seen
         .map(|seen| Server {
@@ -66,7 +67,7 @@ pub fn look(
 }
 
 impl Report {
-    /// Adds a listener that a binary keeps track of by itself.
+    /// Adds a listener that a binary keeps track of by itself, and that has proved itself.
     #[must_use]
     pub fn listening(mut self, listener: Option<Endpoint>) -> Self {
         let listeners: Vec<Endpoint> = listener.into_iter().collect();
@@ -190,10 +191,10 @@ impl Server {
     }
 }
 
-/// Finds the listener of a server that runs.
+/// Finds the listener of a server that runs, among those that have proved themselves.
 fn listener_of<'a>(seen: &Seen, listeners: &'a [Endpoint]) -> Option<&'a Endpoint> {
     let card = seen.card.as_ref().filter(|_| seen.is_running)?;
-    listeners.iter().find(|listener| listener.pid == card.pid && listener.is_running())
+    listeners.iter().find(|listener| listener.pid == card.pid)
 }
 
 /// Lists the workers of a server that runs, lane by lane.
@@ -333,8 +334,9 @@ mod tests {
         drop(instance);
     }
 
-    #[tokio::test]
-    async fn the_listener_of_a_running_server_is_shown_without_its_secret() {
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_listener_that_proves_itself_is_shown_without_its_secret() {
+        // [SEC-13]
         let dir = tempfile::tempdir().expect("a folder");
         let paths = paths(dir.path());
         let card = Card {
@@ -354,14 +356,26 @@ mod tests {
         let mut options = Options::new("test").expect("random bytes");
         let path = endpoint::of_instance(&paths.endpoints(), &options.instance_id);
         let started_at = Timestamp::default();
-        options.endpoint = Some(Place { path, kind: Kind::Http, started_at });
-        let (_service, info) = bind(options).await.expect("a listener");
+        options.endpoint = Some(Place { path: path.clone(), kind: Kind::Http, started_at });
+        let (service, info) = bind(options).await.expect("a listener");
+        let mut serving = tokio::task::JoinSet::new();
+        serving.spawn(service.run(tokio_util::sync::CancellationToken::new()));
         let text = shown().text(Palette::plain());
         assert!(text.contains(&format!("listens {}", info.url)), "{text}");
         assert!(text.contains(BINARY.while_running), "{text}");
         let json = shown().json();
         assert_eq!(json["servers"][0]["url"], info.url);
         assert!(!(text + &json.to_string()).contains(info.secret.text()), "[SEC-3]");
+
+        // Its file says the same of another port, where somebody else listens.
+        let stranger = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = stranger.local_addr().expect("an address").port();
+        let forged = fs::read_to_string(&path).expect("a file");
+        let forged = forged.replace(&info.port.to_string(), &port.to_string());
+        fs::write(&path, forged).expect("written");
+        drop(stranger);
+        let text = shown().text(Palette::plain());
+        assert!(text.contains("listens none yet"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lifecycle::State;
@@ -21,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::configure::Choices;
 use crate::desk::{Addressee, Command, Desk, Move, Report};
 use crate::lanes::Lanes;
+use crate::owner::Owner;
 use crate::rings::Rings;
 use crate::settings::Settings;
 use crate::tools::Order;
@@ -54,10 +54,8 @@ struct Inner {
     /// The port of the listener, once it listens.
     port: OnceLock<u16>,
     incompatible: Mutex<Option<Incompatible>>,
-    /// The process that listens for the extension instead.
-    owner: Mutex<Option<u32>>,
-    /// Whether it is known whose the browser is.
-    is_settled: watch::Sender<bool>,
+    /// Whose the browser is.
+    owner: watch::Sender<Owner>,
     closing: CancellationToken,
 }
 
@@ -90,8 +88,7 @@ impl Browser {
             is_set_up: watch::Sender::new(false),
             port: OnceLock::new(),
             incompatible: Mutex::default(),
-            owner: Mutex::default(),
-            is_settled: watch::Sender::new(true),
+            owner: watch::Sender::new(Owner::Ours),
             closing: CancellationToken::new(),
         }))
     }
@@ -127,28 +124,22 @@ impl Browser {
         let _ = self.0.port.set(port);
     }
 
-    /// Says that a listener of this bridge is about to find out whose the browser is.
-    pub(crate) fn expect_listener(&self) {
-        self.0.is_settled.send_replace(false);
+    /// Says whose the browser is.
+    pub(crate) fn set_owner(&self, owner: Owner) {
+        self.0.owner.send_replace(owner);
     }
 
-    /// Says that another process listens for the extension, or that none does any more.
-    pub(crate) fn owned_by(&self, pid: Option<u32>) {
-        *lock(&self.0.owner) = pid;
-        self.0.is_settled.send_replace(true);
+    /// Returns whose the browser is.
+    pub(crate) fn owner(&self) -> Owner {
+        self.0.owner.borrow().clone()
     }
 
-    /// Refuses a command while the browser belongs to another process: nothing is taken from it.
+    /// Refuses a command unless the browser is this process's, once that is known.
     pub(crate) async fn check_owner(&self) -> Result<(), Error> {
+        let mut owner = self.0.owner.subscribe();
         // The sender is a part of this value.
-        let _ = self.0.is_settled.subscribe().wait_for(|is_settled| *is_settled).await;
-        let Some(pid) = *lock(&self.0.owner) else { return Ok(()) };
-        let words =
-            format!("the browser belongs to another browser-mcp: process {pid} (owned_elsewhere)");
-        let error = Error::new(Kind::PeerNotReady, words)
-            .with_hint("use that server's client, or end that server and call again");
-        let details = Json::of(&serde_json::json!({ "reason": "owned_elsewhere", "pid": pid }));
-        Err(details.map_or(error.clone(), |details| error.with_details(details)))
+        let _ = owner.wait_for(|owner| *owner != Owner::Unknown).await;
+        self.owner().check()
     }
 
     /// Returns the clock that limits of browsers are judged by [LEASE-8].

@@ -16,12 +16,18 @@ use raincheck_loopback::endpoint::{self, Endpoint};
 use raincheck_loopback::{Secret, can_listen, port, private};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use tokio::task::spawn_blocking;
+
+use crate::owner::{Locks, Owner};
 
 /// The files of the extension by their names.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 const MANIFEST: &str = "manifest.json";
 const PAIRING: &str = "pairing.json";
+
+/// In how many folders the extension is at the most.
+const MAX_FOLDERS: usize = 64;
 
 /// Why a folder was not written.
 #[derive(Debug)]
@@ -30,8 +36,10 @@ pub enum Refusal {
     Occupied(PathBuf),
     /// No extension of ours is there.
     Absent(PathBuf),
-    /// A server runs, and would go on with what is to be changed.
-    Running(u32),
+    /// A server runs, and would go on with what is to be changed: its process, if it is known.
+    Running(Option<u32>),
+    /// It is in as many folders as are kept in step with the server.
+    TooMany(usize),
     /// The system does not let us.
     Failed(String),
 }
@@ -92,21 +100,36 @@ impl Places {
         self.state.join("installed.json")
     }
 
-    /// Returns the server that runs now, if one does. Works with blocking calls.
-    #[must_use]
-    pub fn running(&self) -> Option<Endpoint> {
-        endpoint::read(&self.endpoint).ok().flatten().filter(Endpoint::is_running)
+    /// Returns the lock of who has the runtime folder's endpoint file.
+    pub(crate) fn runtime_lock(&self) -> PathBuf {
+        self.endpoint.with_file_name("lock")
     }
 
-    /// Asks the server that runs to prove that it is the one of its endpoint file; `None` when none
-    /// runs.
+    /// Returns the lock of who has the extensions of the state folder.
+    pub(crate) fn state_lock(&self) -> PathBuf {
+        self.state.join("lock")
+    }
+
+    /// Asks the server of the endpoint file to prove that it is the one that wrote it; `None` when there
+    /// is no such server.
     ///
     /// # Errors
     /// What answered instead.
     pub async fn reach(&self) -> Option<Result<Endpoint, String>> {
-        let server = self.running()?;
-        let reached = Connection::open(&server).await;
-        Some(reached.map(|_| server).map_err(|error| error.to_string()))
+        let path = self.endpoint.clone();
+        let read = spawn_blocking(move || {
+            endpoint::read(&path).ok().flatten().filter(Endpoint::is_running)
+        });
+        let server = read.await.ok().flatten()?;
+        let proved = Connection::open(&server).await;
+        Some(proved.map(|_| server).map_err(|error| error.to_string()))
+    }
+
+    /// Returns the server that the extensions of these places are paired with: one that knows their
+    /// secret.
+    async fn paired(&self, secret: &Secret) -> Option<Endpoint> {
+        let server = self.reach().await?.ok()?;
+        secret.is(&server.secret).then_some(server)
     }
 
     /// Returns the port that the next server asks for when somebody else has it. Works with blocking
@@ -235,28 +258,44 @@ fn is_ours(folder: &Path) -> bool {
     found.is_some_and(|found| manifest().is_some_and(|ours| ours.key == found.key))
 }
 
-/// Writes the extension into a folder, over an older one of ours. Works with blocking calls.
+/// Writes the extension into a folder, over an older one of ours, and pairs it with the server that runs
+/// once that has proved the secret [SEC-13]. Works with blocking calls, too.
 ///
 /// # Errors
 /// When the folder holds something else, or cannot be written.
-pub fn install(places: &Places, folder: &Path) -> Result<(), Refusal> {
+///
+/// # Cancel safety
+/// A dropped call has written nothing, or all.
+pub async fn install(places: &Places, folder: &Path) -> Result<(), Refusal> {
+    check_room(&std::path::absolute(folder)?)?;
+    let secret = Secret::kept(&places.secret())?;
+    let server = places.paired(&secret).await;
+    let pairing = match server {
+        Some(server) => Pairing::new(server.port, &secret, &server.instance_id),
+        // The next server fills in its port.
+        None => Pairing::new(port::last(&places.port()).unwrap_or(0), &secret, ""),
+    };
+    write_all(places, folder, &pairing)
+}
+
+/// Tells whether a folder may be written: it is empty, or holds this extension.
+fn check_room(folder: &Path) -> Result<(), Refusal> {
+    let is_empty = !folder.exists() || fs::read_dir(folder)?.next().is_none();
+    if is_empty || is_ours(folder) { Ok(()) } else { Err(Refusal::Occupied(folder.to_owned())) }
+}
+
+fn write_all(places: &Places, folder: &Path, pairing: &Pairing) -> Result<(), Refusal> {
     let folder = std::path::absolute(folder)?;
-    let is_empty = !folder.exists() || fs::read_dir(&folder)?.next().is_none();
-    if !is_empty && !is_ours(&folder) {
-        return Err(Refusal::Occupied(folder));
-    }
+    check_room(&folder)?;
     let mut list = places.list()?;
+    if !list.0.contains_key(&folder) && list.0.len() >= MAX_FOLDERS {
+        return Err(Refusal::TooMany(MAX_FOLDERS));
+    }
     for gone in list.0.get(&folder).into_iter().flatten() {
         if !FILES.iter().any(|(name, _)| name == gone) {
             fs::remove_file(folder.join(gone)).ok();
         }
     }
-    let secret = Secret::kept(&places.secret())?;
-    let pairing = match places.running() {
-        Some(server) => Pairing::new(server.port, &secret, &server.instance_id),
-        // The next server fills in its port.
-        None => Pairing::new(port::last(&places.port()).unwrap_or(0), &secret, ""),
-    };
     // First the folder, its owner's alone; the manifest last, since with it the extension is there.
     pairing.write(&folder)?;
     let is_manifest = |name: &str| name == MANIFEST;
@@ -312,9 +351,14 @@ pub fn uninstall(places: &Places, folder: &Path) -> Result<(), Refusal> {
 /// # Errors
 /// When a server runs, which would go on with the old one, or the secret cannot be written.
 pub fn rotate(places: &Places) -> Result<usize, Refusal> {
-    if let Some(server) = places.running() {
-        return Err(Refusal::Running(server.pid));
-    }
+    // While it is held no server starts with the old one.
+    let _locks =
+        Locks::take(&places.runtime_lock(), &places.state_lock()).map_err(|owner| match owner {
+            Owner::Other(pid) => Refusal::Running(pid),
+            Owner::Unknown | Owner::Ours | Owner::Unreachable(_) => {
+                Refusal::Failed(owner.words().unwrap_or_default())
+            }
+        })?;
     let secret = Secret::rotate(&places.secret())?;
     let last = port::last(&places.port()).unwrap_or(0);
     places.pair_all(&Pairing::new(last, &secret, ""))?;
@@ -339,14 +383,14 @@ mod tests {
         assert_eq!(id(), include_str!("../extension/ID").trim(), "[SEC-2]");
     }
 
-    #[test]
-    fn a_folder_is_written_again_and_removed_without_what_is_not_ours() {
+    #[tokio::test]
+    async fn a_folder_is_written_again_and_removed_without_what_is_not_ours() {
         let dir = tempfile::tempdir().expect("a folder");
         let (places, folder) = (places(dir.path()), dir.path().join("ext"));
-        install(&places, &folder).expect("installed");
+        install(&places, &folder).await.expect("installed");
         assert_eq!(compare(&folder), Copy::Current);
         fs::write(folder.join("mine.txt"), "mine").expect("written");
-        install(&places, &folder).expect("installed again");
+        install(&places, &folder).await.expect("installed again");
         assert_eq!(places.folders(), std::slice::from_ref(&folder));
         uninstall(&places, &folder).expect("removed");
         let left: Vec<_> = fs::read_dir(&folder).expect("there").flatten().collect();
@@ -354,40 +398,40 @@ mod tests {
         assert!(matches!(uninstall(&places, &folder), Err(Refusal::Absent(_))));
     }
 
-    #[test]
-    fn an_older_copy_is_told_from_the_same_and_from_none() {
+    #[tokio::test]
+    async fn an_older_copy_is_told_from_the_same_and_from_none() {
         let dir = tempfile::tempdir().expect("a folder");
         let (places, folder) = (places(dir.path()), dir.path().join("ext"));
-        install(&places, &folder).expect("installed");
+        install(&places, &folder).await.expect("installed");
         let path = folder.join(MANIFEST);
         let ours = fs::read_to_string(&path).expect("there");
         let older = ours.replace(env!("CARGO_PKG_VERSION"), "0.0.1");
         fs::write(&path, older).expect("written");
         assert_eq!(compare(&folder), Copy::Other("0.0.1".to_owned()));
-        install(&places, &folder).expect("installed again");
+        install(&places, &folder).await.expect("installed again");
         assert_eq!(compare(&folder), Copy::Current);
         uninstall(&places, &folder).expect("removed");
         assert_eq!(compare(&folder), Copy::Gone);
     }
 
-    #[test]
-    fn a_folder_with_something_else_is_left_alone() {
+    #[tokio::test]
+    async fn a_folder_with_something_else_is_left_alone() {
         // [BROWSER-17]
         let dir = tempfile::tempdir().expect("a folder");
         fs::write(dir.path().join("letter"), "dear").expect("written");
-        let refused = install(&places(dir.path()), dir.path());
+        let refused = install(&places(dir.path()), dir.path()).await;
         assert!(matches!(refused, Err(Refusal::Occupied(_))), "{refused:?}");
         assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1);
     }
 
-    #[test]
-    fn every_folder_follows_the_port_and_the_secret() {
+    #[tokio::test]
+    async fn every_folder_follows_the_port_and_the_secret() {
         // [BROWSER-17]
         let dir = tempfile::tempdir().expect("a folder");
         let places = places(dir.path());
         let folders = [dir.path().join("one"), dir.path().join("two")];
         for folder in &folders {
-            install(&places, folder).expect("installed");
+            install(&places, folder).await.expect("installed");
         }
         let first = pairing(&folders[0]);
         let secret = Secret::from_text(&first.secret).expect("a secret");

@@ -50,6 +50,8 @@ mod tools;
 
 pub mod extension;
 
+mod owner;
+
 mod listening;
 
 pub use bridge::Browser;

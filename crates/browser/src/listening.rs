@@ -1,12 +1,11 @@
 //! The listener of the bridge: opened when the store is open, on the port of the last time.
 
-use std::error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::endpoint::{Kind, Place};
-use raincheck_loopback::{Error, Info, Options, Secret, Service, bind};
+use raincheck_loopback::{Error, ErrorKind, Info, Options, Secret, Service, bind};
 use raincheck_runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -14,12 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Browser;
 use crate::extension::{self, Pairing, Places};
+use crate::owner::{Locks, Owner, Unreachable, in_runtime, in_state};
 use crate::wire::PROTOCOL;
 
 /// What `GET /health` calls the server.
 const NAME: &str = "browser-mcp";
 
-/// How long a server that another one keeps from listening waits before it looks again.
+/// How long a server that cannot listen now waits before it tries again.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// How the bridge listens.
@@ -39,7 +39,7 @@ impl BridgeListener {
     /// Opens the listener once the store is open, and serves until `stop` fires. A server whose store
     /// belongs to another one never opens it.
     pub async fn serve(self, bridge: Browser, engine: Handle, stop: CancellationToken) {
-        bridge.expect_listener();
+        bridge.set_owner(Owner::Unknown);
         let opened = tokio::select! {
             opened = engine.opened() => opened,
             () = stop.cancelled() => false,
@@ -47,51 +47,55 @@ impl BridgeListener {
         if !opened {
             return;
         }
-        let is_ours = tokio::select! {
-            () = self.wait_for_the_browser(&bridge) => true,
-            () = stop.cancelled() => false,
-        };
-        // What was begun is ended: a listener that is dropped half-way leaves its endpoint file.
-        if is_ours && let Some(service) = self.bind_apart(&bridge, engine.now()).await {
-            service.run(stop).await;
-        }
-    }
-
-    /// Waits while another server listens for the same extension.
-    async fn wait_for_the_browser(&self, bridge: &Browser) {
-        let mut was_told = false;
-        loop {
-            let (places, myself) = (self.places.clone(), std::process::id());
-            let other = spawn_blocking(move || places.running()).await.ok().flatten();
-            let Some(other) = other.filter(|other| other.pid != myself) else { break };
-            bridge.owned_by(Some(other.pid));
-            if !was_told {
-                tracing::warn!(pid = other.pid, "the browser belongs to another browser-mcp");
-                was_told = true;
+        let mut last = None;
+        while !stop.is_cancelled() {
+            // What was begun is ended: a listener that is dropped half-way leaves its endpoint file.
+            let owner = match self.listen(&bridge, engine.now()).await {
+                Ok((service, locks)) => {
+                    bridge.set_owner(Owner::Ours);
+                    service.run(stop.clone()).await;
+                    // The next server listens once the endpoint file is gone.
+                    drop(locks);
+                    return;
+                }
+                Err(owner) => owner,
+            };
+            if last.as_ref() != Some(&owner) {
+                owner.log();
+                last = Some(owner.clone());
             }
-            sleep(PAUSE).await;
+            bridge.set_owner(owner);
+            tokio::select! {
+                () = sleep(PAUSE) => {}
+                () = stop.cancelled() => {}
+            }
         }
-        bridge.owned_by(None);
     }
 
-    /// Binds the listener where files may be written on the way.
-    async fn bind_apart(&self, bridge: &Browser, started_at: Timestamp) -> Option<Service> {
+    /// Takes the browser and binds the listener, where files may be written on the way.
+    async fn listen(
+        &self,
+        bridge: &Browser,
+        started_at: Timestamp,
+    ) -> Result<(Service, Locks), Owner> {
         let (listening, bridge) = (self.clone(), bridge.clone());
         let runtime = tokio::runtime::Handle::current();
-        let bound = spawn_blocking(move || runtime.block_on(listening.bind(&bridge, started_at)));
-        match bound.await {
-            Ok(Ok(service)) => Some(service),
-            Ok(Err(error)) => {
-                let error: &dyn error::Error = &error;
-                tracing::error!(error, "the extension cannot reach this server");
-                None
-            }
-            Err(_) => None,
-        }
+        let listened = spawn_blocking(move || {
+            let locks =
+                Locks::take(&listening.places.runtime_lock(), &listening.places.state_lock())?;
+            let bound = runtime.block_on(listening.bind(&bridge, started_at));
+            bound.map(|service| (service, locks)).map_err(Owner::Unreachable)
+        });
+        listened.await.unwrap_or_else(|_| {
+            Err(Owner::Unreachable(Unreachable::new(
+                "opening the listener failed",
+                "report the fault",
+            )))
+        })
     }
 
-    async fn bind(&self, bridge: &Browser, started_at: Timestamp) -> Result<Service, Error> {
-        let secret = Secret::kept(&self.places.secret())?;
+    async fn bind(&self, bridge: &Browser, started_at: Timestamp) -> Result<Service, Unreachable> {
+        let secret = Secret::kept(&self.places.secret()).map_err(|error| in_state(&error))?;
         let path = self.places.endpoint().to_owned();
         let routes = bridge.clone();
         let options = Options {
@@ -100,11 +104,15 @@ impl BridgeListener {
             kept_port: Some(self.places.port()),
             token: Some(secret.clone()),
             endpoint: Some(Place { path, kind: Kind::Browser, started_at }),
-            ..Options::new(NAME)?
+            ..Options::new(NAME).map_err(|error| elsewhere(&error))?
         };
         // Routes take memory, which a server without a browser has no use for.
         let options = options.serving_later(move || vec![routes.surface(&extension::origin())]);
-        let (service, Info { port, url, instance_id, .. }) = bind(options).await?;
+        let (service, Info { port, url, instance_id, .. }) =
+            bind(options).await.map_err(|error| {
+                let is_of_file = error.kind() == ErrorKind::File;
+                if is_of_file { in_runtime(&error) } else { elsewhere(&error) }
+            })?;
         bridge.listens_on(port);
         tracing::info!(url, "listening for the extension");
         if let Err(refusal) = self.places.pair_all(&Pairing::new(port, &secret, &instance_id)) {
@@ -112,4 +120,8 @@ impl BridgeListener {
         }
         Ok(service)
     }
+}
+
+fn elsewhere(error: &Error) -> Unreachable {
+    Unreachable::because(error, "run: browser-mcp doctor")
 }

@@ -191,6 +191,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::owner::Owner;
     use crate::settings::Settings;
 
     #[test]
@@ -228,12 +229,12 @@ mod tests {
         // [BROWSER-18]
         let bridge = Browser::new(Settings::default());
         assert_eq!(bridge.check_owner().await, Ok(()));
-        bridge.owned_by(Some(4711));
+        bridge.set_owner(Owner::Other(Some(4711)));
         let error = bridge.check_owner().await.expect_err("owned");
         assert_eq!(error.kind, Kind::PeerNotReady);
         let details = error.details.expect("details");
         assert_eq!(details.get(), r#"{"pid":4711,"reason":"owned_elsewhere"}"#);
-        bridge.owned_by(None);
+        bridge.set_owner(Owner::Ours);
         assert_eq!(bridge.check_owner().await, Ok(()));
     }
 }

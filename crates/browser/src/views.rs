@@ -163,7 +163,10 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
             "hint": "run: browser-mcp extension install DIR, and reload the extension",
         })
     });
-    let hint = if is_connected {
+    let unreachable = bridge.owner().words();
+    let hint = if let Some(why) = &unreachable {
+        why
+    } else if is_connected {
         "a browser is connected"
     } else {
         "no browser is connected now; one with the extension connects within seconds after its start or \
@@ -171,7 +174,7 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
          folder as an unpacked extension"
     };
     told(&json!({
-        "ok": is_connected,
+        "ok": is_connected && unreachable.is_none(),
         "message": hint,
         "server": {
             "name": "browser-mcp",

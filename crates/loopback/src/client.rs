@@ -24,6 +24,24 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 /// The longest answer that is taken.
 const MAX_ANSWER: usize = 64 << 20;
 
+/// Asks the listeners of endpoint files to prove that they know the secrets of these, all at once; an
+/// endpoint file is believed only after that [SEC-13].
+///
+/// # Cancel safety
+/// Safe.
+pub async fn prove(endpoints: Vec<Endpoint>) -> Vec<(Endpoint, Result<(), Error>)> {
+    let mut asked = JoinSet::new();
+    for (place, endpoint) in endpoints.into_iter().enumerate() {
+        asked.spawn(async move {
+            let proof = Connection::open(&endpoint).await.map(drop);
+            (place, endpoint, proof)
+        });
+    }
+    let mut all = asked.join_all().await;
+    all.sort_by_key(|(place, ..)| *place);
+    all.into_iter().map(|(_, endpoint, proof)| (endpoint, proof)).collect()
+}
+
 /// What a listener answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {

@@ -13,6 +13,8 @@ pub enum ErrorKind {
     Address,
     /// A private file or its folder cannot be used; correct its owner or place.
     File,
+    /// The file system of a folder refuses locks; choose another folder.
+    Lock,
     /// The operating system gives no random bytes; nothing can be done here.
     Random,
     /// Nobody answers where a listener is said to be, or not whoever wrote the endpoint file.

@@ -5,6 +5,7 @@ mod portable;
 #[cfg(unix)]
 mod unix;
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -15,8 +16,8 @@ use portable as system;
 #[cfg(unix)]
 use unix as system;
 
-/// The most bytes of a private file.
-const MAX: u64 = 64 * 1024;
+/// The most bytes of a private file: a longer one is neither written nor read in part.
+const MAX: usize = 1024 * 1024;
 
 /// An open folder that only its owner can look into.
 #[derive(Debug)]
@@ -32,8 +33,14 @@ impl Folder {
         Ok((Self(system::Folder::open(folder)?), name))
     }
 
+    /// Opens a file for reading and writing, and makes it when it is missing.
+    pub(crate) fn open_or_create(&self, name: &str) -> io::Result<File> {
+        self.0.open_or_create(name)
+    }
+
     /// Writes a file beside its place and renames it there. A reader sees the old bytes or the new ones.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        check_length(bytes)?;
         let random = random_name().map_err(io::Error::other)?;
         let beside = format!(".{name}.{random}");
         let done = self.0.create(&beside, bytes).and_then(|()| self.0.rename(&beside, name));
@@ -60,7 +67,7 @@ impl Folder {
     /// Reads a regular file; `None` when there is nothing.
     pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         match self.0.read(name) {
-            Ok(bytes) => Ok(Some(bytes)),
+            Ok(bytes) => check_length(&bytes).map(|()| Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -69,5 +76,31 @@ impl Folder {
     /// Removes a file.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         self.0.remove(name)
+    }
+}
+
+fn check_length(bytes: &[u8]) -> io::Result<()> {
+    if bytes.len() <= MAX {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("the file is longer than {MAX} bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_file_is_whole_up_to_its_cap_and_refused_above() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("own/file");
+        let (folder, name) = Folder::of(&path).expect("usable");
+        for length in [MAX - 1, MAX] {
+            folder.replace(name, &vec![b'x'; length]).expect("written");
+            assert_eq!(folder.read(name).expect("readable").expect("there").len(), length);
+        }
+        folder.replace(name, &vec![b'x'; MAX + 1]).expect_err("too long");
+        std::fs::write(&path, vec![b'x'; MAX + 1]).expect("written by another");
+        folder.read(name).expect_err("not read in part");
     }
 }

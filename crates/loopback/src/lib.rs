@@ -42,6 +42,8 @@ mod folder;
 
 pub mod private;
 
+pub mod ownership;
+
 pub mod client;
 
 pub use error::{Error, ErrorKind};

@@ -15,7 +15,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     written.map_err(|error| unusable(path, error))
 }
 
-/// Reads a file of at most 64 KiB; `None` when there is none. Works with blocking calls.
+/// Reads a file of at most 1 MiB; `None` when there is none. Works with blocking calls.
 ///
 /// # Errors
 /// When it is there and cannot be read.

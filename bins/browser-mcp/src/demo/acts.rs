@@ -17,7 +17,7 @@ const HANDLE_MS: u64 = 300;
 
 /// Shows everything.
 pub(super) async fn all(session: &mut Session) -> Result<(), Unmet> {
-    session.install_extension()?;
+    session.install_extension().await?;
     session.transcript.heading("A real server, started over stdio by a real MCP client")?;
     session.start_server().await?;
     connect(session).await?;

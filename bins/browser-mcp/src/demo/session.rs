@@ -76,9 +76,10 @@ impl Session {
     }
 
     /// Writes the extension, which the next server is paired with.
-    pub(super) fn install_extension(&self) -> Result<(), Unmet> {
+    pub(super) async fn install_extension(&self) -> Result<(), Unmet> {
         let folder = self.extension();
         extension::install(&self.places, &folder)
+            .await
             .map_err(|refusal| Unmet(format!("the extension cannot be written: {refusal:?}")))
     }
 

@@ -13,7 +13,7 @@ use raincheck_loopback::endpoint::Endpoint;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -72,8 +72,7 @@ impl Simulated {
 async fn live(places: Places) {
     let window = Window::default();
     loop {
-        let places = places.clone();
-        if let Ok(Some(endpoint)) = spawn_blocking(move || places.running()).await
+        if let Some(Ok(endpoint)) = places.reach().await
             && let Err(error) = serve(&endpoint, &window).await
         {
             tracing::debug!(%error, "the simulated extension has no server");

@@ -10,6 +10,7 @@
 mod commands;
 mod demo;
 mod fake;
+mod ownership;
 mod server;
 
 use std::path::Path;

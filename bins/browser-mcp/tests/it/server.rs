@@ -12,7 +12,7 @@ use crate::fake::Fake;
 use crate::{browser_mcp, code, command, err, folder, out};
 
 /// A running server and its client. Dropping it kills the process.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     client: Client,
     log: BufReader<ChildStderr>,
@@ -20,8 +20,13 @@ struct Server {
 
 impl Server {
     /// Starts a server on the folders in `folder`.
-    async fn start(folder: &Path) -> Self {
-        let mut command: Command = command(folder, &["serve", "--log-level", "info"]).into();
+    pub(crate) async fn start(folder: &Path) -> Self {
+        Self::of(command(folder, &["serve", "--log-level", "info"])).await
+    }
+
+    /// Starts a server by a command line.
+    pub(crate) async fn of(command: std::process::Command) -> Self {
+        let mut command: Command = command.into();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.kill_on_drop(true).spawn().expect("it runs");
         let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -32,14 +37,14 @@ impl Server {
     }
 
     /// Starts a server, and waits until it listens for the extension.
-    async fn listening(folder: &Path) -> Self {
+    pub(crate) async fn listening(folder: &Path) -> Self {
         let mut server = Self::start(folder).await;
         server.until_logged("listening for the extension").await;
         server
     }
 
     /// Reads the log up to a line with these words.
-    async fn until_logged(&mut self, words: &str) {
+    pub(crate) async fn until_logged(&mut self, words: &str) {
         let mut line = String::new();
         while !line.contains(words) {
             line.clear();
@@ -48,13 +53,13 @@ impl Server {
         }
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let Value::Object(arguments) = arguments else { panic!("no object: {arguments}") };
         let reply = self.client.call(tool, arguments).await.expect("an answer");
         serde_json::from_str(&reply.text).expect("JSON")
     }
 
-    async fn script(&self, wait_ms: u64) -> Value {
+    pub(crate) async fn script(&self, wait_ms: u64) -> Value {
         let call = json!({ "action": "execute_js", "script": "1 + 1", "wait_ms": wait_ms });
         self.call("interact", call).await
     }
@@ -64,12 +69,17 @@ impl Server {
         self.call("observe", read).await
     }
 
-    async fn kill(mut self) {
+    /// Returns the number of its process.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    pub(crate) async fn kill(mut self) {
         self.child.kill().await.expect("killed");
         self.client.close().await;
     }
 
-    async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         self.client.close().await;
         let status = self.child.wait().await.expect("it ends");
         assert!(status.success(), "{status}");

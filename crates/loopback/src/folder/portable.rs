@@ -21,6 +21,15 @@ impl Folder {
         file.sync_all()
     }
 
+    pub(super) fn open_or_create(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(self.0.join(name))
+    }
+
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.0.join(from), self.0.join(to))
     }
@@ -35,7 +44,7 @@ impl Folder {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"));
         }
         let mut bytes = Vec::new();
-        File::open(path)?.take(MAX).read_to_end(&mut bytes)?;
+        File::open(path)?.take(MAX as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -40,6 +40,16 @@ impl Folder {
         file.sync_all()
     }
 
+    pub(super) fn open_or_create(&self, name: &str) -> io::Result<File> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::openat(&self.0, name, flags, PRIVATE_FILE)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"));
+        }
+        Ok(file)
+    }
+
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
     }
@@ -55,7 +65,7 @@ impl Folder {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "not a regular file"));
         }
         let mut bytes = Vec::new();
-        file.take(MAX).read_to_end(&mut bytes)?;
+        file.take(MAX as u64 + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -1,0 +1,225 @@
+//! A store that is made where it can be, and says why where it cannot.
+//!
+//! A server whose state folder cannot be used still answers its client: the handshake and the list need
+//! no store, and a call says what is wrong and how to get around it. The folder is looked at again with
+//! each attempt to open the store.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
+use raincheck_core::lane;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{
+    Capabilities, ChangeSink, Claim, Claimed, Cursor, Error, Filter, Found, Heartbeat,
+    HeartbeatReply, LaneView, Page, Receipt, Submit, Submitted, TaskStore, Update, UpdateResult,
+    Write,
+};
+use raincheck_core::task::{Artifact, TaskEvent, TaskRecord, WaitReason};
+use raincheck_core::time::Timestamp;
+
+use crate::failure::Failure;
+use crate::paths::create_private;
+
+/// Makes the place of a store ready, or says why that cannot be.
+type Ready = Box<dyn Fn() -> Result<(), Error> + Send + Sync>;
+
+/// A store whose place is made ready before it is opened.
+pub struct PlacedStore<S> {
+    store: S,
+    ready: Ready,
+}
+
+impl<S: TaskStore> PlacedStore<S> {
+    /// Makes `ready` come before every attempt to open a store.
+    pub fn new(store: S, ready: impl Fn() -> Result<(), Error> + Send + Sync + 'static) -> Self {
+        Self { store, ready: Box::new(ready) }
+    }
+
+    /// Makes the folder of a store's file come before every attempt to open it. `unplaced` says why no
+    /// state folder could be told, where none could.
+    pub fn in_file(store: S, path: PathBuf, unplaced: Option<Failure>) -> Self {
+        Self::new(store, move || {
+            let Err(error) = create_folder_of(&path) else { return Ok(()) };
+            Err(match &unplaced {
+                Some(Failure { message, next, .. }) => Error::new(&**message).with_hint(&**next),
+                None => Error::new(format!("the folder of the store cannot be made: {error}"))
+                    .with_hint(HINT),
+            })
+        })
+    }
+}
+
+/// Makes the folder of a file, with access for this user only.
+///
+/// # Errors
+/// Why it cannot be made.
+pub fn create_folder_of(path: &Path) -> io::Result<()> {
+    let path = std::path::absolute(path)?;
+    create_private(path.parent().unwrap_or(Path::new("/")))
+}
+
+const HINT: &str = "make the state folder writable, or name another: --state-dir DIR (or \
+                    RAINCHECK_STATE_DIR), or keep tasks in memory: --store memory";
+
+impl<S> fmt::Debug for PlacedStore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PlacedStore")
+    }
+}
+
+#[async_trait]
+impl<S: TaskStore> TaskStore for PlacedStore<S> {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    async fn open(
+        &self,
+        now: Timestamp,
+        lanes: Vec<(LaneId, lane::Config)>,
+        reattach: Duration,
+        sink: Arc<dyn ChangeSink>,
+    ) -> Result<Vec<Claimed>, Error> {
+        (self.ready)()?;
+        self.store.open(now, lanes, reattach, sink).await
+    }
+
+    async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
+        self.store.set_lane(lane, config).await
+    }
+
+    async fn submit(
+        &self,
+        now: Timestamp,
+        batch: Vec<Submit>,
+        then: Option<Claim>,
+    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
+        self.store.submit(now, batch, then).await
+    }
+
+    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
+        self.store.claim(now, claim).await
+    }
+
+    async fn update(
+        &self,
+        now: Timestamp,
+        batch: Vec<Update>,
+        then: Option<Claim>,
+    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
+        self.store.update(now, batch, then).await
+    }
+
+    async fn heartbeat(
+        &self,
+        now: Timestamp,
+        beats: Vec<Heartbeat>,
+    ) -> Result<Vec<HeartbeatReply>, Error> {
+        self.store.heartbeat(now, beats).await
+    }
+
+    async fn release(
+        &self,
+        now: Timestamp,
+        slots: Vec<(TaskId, Fence)>,
+    ) -> Result<Write<()>, Error> {
+        self.store.release(now, slots).await
+    }
+
+    async fn hold(
+        &self,
+        now: Timestamp,
+        lane: LaneId,
+        hold: Option<WaitReason>,
+    ) -> Result<Write<u32>, Error> {
+        self.store.hold(now, lane, hold).await
+    }
+
+    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
+        self.store.fire(now, limit).await
+    }
+
+    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
+        self.store.extend_deadlines(now, by).await
+    }
+
+    async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
+        self.store.find(scope, id).await
+    }
+
+    async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {
+        self.store.artifact(id).await
+    }
+
+    async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
+        self.store.events(scope, id).await
+    }
+
+    async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
+        self.store.position(id).await
+    }
+
+    async fn list(
+        &self,
+        scope: &Scope,
+        filter: &Filter,
+        before: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page<TaskRecord>, Error> {
+        self.store.list(scope, filter, before, limit).await
+    }
+
+    async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
+        self.store.lanes().await
+    }
+
+    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
+        self.store.sweep(now, limit).await
+    }
+
+    fn barrier(&self) -> Receipt {
+        self.store.barrier()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raincheck_core::store::{MemoryStore, NoSink};
+
+    use super::*;
+
+    async fn open(store: &PlacedStore<MemoryStore>) -> Result<(), Error> {
+        let now = Timestamp::from_millis(0);
+        store.open(now, Vec::new(), Duration::ZERO, Arc::new(NoSink)).await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_can_be_made_later_is_made_then() {
+        // Case mcp-home-that-can-not-be-written. [DUR-5]
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = dir.path().join("home");
+        std::fs::write(&home, "no folder").expect("written");
+        let store = PlacedStore::in_file(MemoryStore::default(), home.join("store.db"), None);
+        let error = open(&store).await.expect_err("no folder");
+        assert!(error.hint.is_some_and(|hint| hint.contains("--state-dir")));
+        assert!(!error.message.contains(&*dir.path().to_string_lossy()), "{}", error.message);
+        std::fs::remove_file(&home).expect("removed");
+        open(&store).await.expect("opened");
+        assert!(home.is_dir());
+    }
+
+    #[tokio::test]
+    async fn without_a_state_folder_the_store_says_why() {
+        let failure = Failure::usage("no folder can be told", "name one: --state-dir DIR");
+        let nowhere = PathBuf::from("/dev/null/raincheck/store.db");
+        let store = PlacedStore::in_file(MemoryStore::default(), nowhere, Some(failure));
+        let error = open(&store).await.expect_err("no folder");
+        assert_eq!(&*error.message, "no folder can be told");
+        assert_eq!(error.hint.as_deref(), Some("name one: --state-dir DIR"));
+    }
+}
