@@ -1,7 +1,6 @@
 //! The composition: the bridge, its store, the browser's words.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 
 use raincheck::mcp::stdio::Stdout;
 use raincheck::mcp::{Dialect, Streams, take_stdout};
@@ -10,7 +9,8 @@ use raincheck::{Builder, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{File, Limits, Store};
 use raincheck_app::instance::{self, Card, Instance};
-use raincheck_app::paths::{Paths, create_private};
+use raincheck_app::paths::Paths;
+use raincheck_app::placed::{PlacedStore, create_folder_of};
 use raincheck_app::{Failure, lifecycle, logging, terminal};
 use raincheck_browser::{BridgeListener, Browser, Settings};
 use raincheck_store_sqlite::{Options, SqliteStore};
@@ -30,11 +30,12 @@ pub(crate) fn serve(
     limits: &Limits,
 ) -> Result<(), Failure> {
     let file = shared.load(&THIS, serving)?;
-    shared.refuse_unbuilt(&file)?;
-    let paths = Paths::resolve(BINARY, shared)?;
-    paths.create()?;
+    let (paths, unplaced) = Paths::of_server(BINARY, shared);
     let _logging = logging::start(shared)?;
     lifecycle::log_panics();
+    if let Some(failure) = unplaced.clone().or_else(|| paths.create().err()) {
+        tracing::error!("{}; {}", failure.message, failure.next);
+    }
     for section in file.idle_sections(&THIS) {
         tracing::info!(section, "a section of the configuration has no effect on this binary");
     }
@@ -48,7 +49,7 @@ pub(crate) fn serve(
         .build()
         .map_err(|error| failed("start the runtime", &error))?;
     let served = runtime.block_on(async {
-        let server = compose(shared, serving, &file, &paths, (port, limits))?;
+        let server = compose(shared, serving, &file, (&paths, unplaced), (port, limits));
         serve_until_told(server, stdout).await
     });
     runtime.shutdown_background();
@@ -60,9 +61,9 @@ fn compose(
     shared: &Shared,
     serving: &Serving,
     file: &File,
-    paths: &Paths,
+    (paths, unplaced): (&Paths, Option<Failure>),
     (port, limits): (u16, &Limits),
-) -> Result<Builder, Failure> {
+) -> Builder {
     let store = shared.store(file, &paths.home);
     let bridge = Browser::new(settings(serving, limits, &file.browser));
     let listening = BridgeListener::new(places(paths), port);
@@ -79,8 +80,11 @@ fn compose(
             }
         });
     if let Store::Path(path) = &store {
-        make_folder_of(path)?;
-        server = server.store(SqliteStore::new(Options::process(path)));
+        let store = SqliteStore::new(Options::process(path));
+        server = match create_folder_of(path) {
+            Ok(()) => server.store(store),
+            Err(_) => server.store(PlacedStore::in_file(store, path.clone(), unplaced)),
+        };
     }
     if serving.structured_content {
         server = server.structured_content();
@@ -90,7 +94,7 @@ fn compose(
     }
     let (dir, card, home) =
         (instance::unused(&paths.home), card(shared, &store), paths.home.clone());
-    Ok(server.before_start(move || {
+    server.before_start(move || {
         let n_swept = instance::sweep(&home);
         if n_swept > 0 {
             tracing::info!(n_swept, "removed what killed servers left behind");
@@ -98,7 +102,7 @@ fn compose(
         Instance::open(&dir, &card)
             .inspect_err(|failure| tracing::error!("{}; {}", failure.message, failure.next))
             .ok()
-    }))
+    })
 }
 
 /// Makes the bridge's settings: a limit's own flag comes first, then `--wait-s`, then the file.
@@ -145,12 +149,6 @@ fn settings(serving: &Serving, flags: &Limits, file: &Limits) -> Settings {
     settings
 }
 
-fn make_folder_of(store: &Path) -> Result<(), Failure> {
-    let store = std::path::absolute(store).map_err(|error| failed("find its store", &error))?;
-    let folder = store.parent().unwrap_or(Path::new("/"));
-    create_private(folder).map_err(|error| failed("make the folder of its store", &error))
-}
-
 async fn serve_until_told(server: Builder, stdout: Stdout) -> Result<(), Failure> {
     let streams = Streams::standard(stdout).map_err(|error| failed("use the streams", &error))?;
     let stop = CancellationToken::new();
@@ -176,7 +174,7 @@ fn card(shared: &Shared, store: &Store) -> Card {
         scope: shared.scope.clone(),
         store: match store {
             Store::Path(path) => std::path::absolute(path).ok(),
-            Store::Memory | Store::Url(_) => None,
+            Store::Memory => None,
         },
         config: shared.config.as_deref().and_then(|path| std::path::absolute(path).ok()),
         tools: ["interact", "observe", "cancel", "configure"].map(str::to_owned).to_vec(),

@@ -13,7 +13,8 @@ use raincheck::{Builder, LoopbackConfig, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::instance::{self, Card, Instance, LaneCard};
-use raincheck_app::paths::{Paths, create_private};
+use raincheck_app::paths::Paths;
+use raincheck_app::placed::{PlacedStore, create_folder_of};
 use raincheck_app::{Failure, lifecycle, logging, terminal};
 use raincheck_store_sqlite::{Options, SqliteStore};
 use tokio::runtime;
@@ -27,11 +28,12 @@ const N_THREADS: usize = 2;
 /// Serves MCP on standard input and output until the client goes or the process is told to end.
 pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
     let file = shared.load(&THIS, serving)?;
-    shared.refuse_unbuilt(&file)?;
-    let paths = Paths::resolve(BINARY, shared)?;
-    paths.create()?;
+    let (paths, unplaced) = Paths::of_server(BINARY, shared);
     let _logging = logging::start(shared)?;
     lifecycle::log_panics();
+    if let Some(failure) = unplaced.clone().or_else(|| paths.create().err()) {
+        tracing::error!("{}; {}", failure.message, failure.next);
+    }
     for section in file.idle_sections(&THIS) {
         tracing::info!(section, "a section of the configuration has no effect on this binary");
     }
@@ -48,7 +50,7 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
         .build()
         .map_err(|error| failed("start the runtime", &error))?;
     let served = runtime.block_on(async {
-        let server = compose(shared, serving, file, &paths)?;
+        let server = compose(shared, serving, file, (&paths, unplaced))?;
         serve_until_told(server, stdout).await
     });
     runtime.shutdown_background();
@@ -75,13 +77,13 @@ fn compose(
     shared: &Shared,
     serving: &Serving,
     file: File,
-    paths: &Paths,
+    (paths, unplaced): (&Paths, Option<Failure>),
 ) -> Result<Builder, Failure> {
     let dir = instance::unused(&paths.home);
     let store = shared.store(&file, &paths.home);
     let tasks = match &store {
         Store::Path(path) => beside(path)?,
-        Store::Memory | Store::Url(_) => dir.join("tasks"),
+        Store::Memory => dir.join("tasks"),
     };
     let card = card(shared, &file, &store);
     let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
@@ -95,7 +97,11 @@ fn compose(
         .logs(FileLogs::new(tasks));
     let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
     if let Store::Path(path) = store {
-        server = server.store(SqliteStore::new(Options::full(path)));
+        let store = SqliteStore::new(Options::full(&path));
+        server = match create_folder_of(&path) {
+            Ok(()) => server.store(store),
+            Err(_) => server.store(PlacedStore::in_file(store, path, unplaced)),
+        };
         listening = listening.persist_in(paths.home.join("http"));
     }
     server = server.listening(listening);
@@ -120,12 +126,10 @@ fn compose(
     }))
 }
 
-/// Makes the folder of a store, and names the one beside it where its tasks have their files.
+/// Names the folder beside a store where its tasks have their files.
 fn beside(store: &Path) -> Result<PathBuf, Failure> {
     let store = std::path::absolute(store).map_err(|error| failed("find its store", &error))?;
-    let folder = store.parent().unwrap_or(Path::new("/")).to_owned();
-    create_private(&folder).map_err(|error| failed("make the folder of its store", &error))?;
-    Ok(folder.join("tasks"))
+    Ok(store.parent().unwrap_or(Path::new("/")).join("tasks"))
 }
 
 async fn serve_until_told(server: Builder, stdout: Stdout) -> Result<(), Failure> {
@@ -168,7 +172,7 @@ fn card(shared: &Shared, file: &File, store: &Store) -> Card {
         scope: shared.scope.clone(),
         store: match store {
             Store::Path(path) => std::path::absolute(path).ok(),
-            Store::Memory | Store::Url(_) => None,
+            Store::Memory => None,
         },
         config: shared.config.as_deref().and_then(|path| std::path::absolute(path).ok()),
         tools: file.tools.iter().map(|tool| tool.spec.name.to_string()).collect(),

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use crate::binary::Binary;
 use crate::config::{self, File, Overrides, Store};
 use crate::failure::Failure;
+use crate::redact::credentials;
 use crate::terminal;
 
 /// The file of a binary's own folder that keeps its tasks.
@@ -40,6 +41,7 @@ pub struct Shared {
     pub runtime_dir: Option<PathBuf>,
     /// Where tasks are kept: a file, or `memory` [default: store.db in the state folder]
     #[arg(long, global = true, value_name = "STORE", env = "RAINCHECK_STORE")]
+    #[arg(hide_env_values = true)]
     pub store: Option<String>,
     /// How much to log: error, warn, info, debug, trace, or a filter such as `raincheck=debug`
     #[arg(long, global = true, value_name = "LEVEL", env = "RAINCHECK_LOG_LEVEL")]
@@ -130,11 +132,30 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Shared {
-    /// Reads the configuration file that the flags name; none named is an empty one.
+    /// Reads the flags and the configuration file that they name, as a server does before it starts: what
+    /// this accepts a server starts with. A store that a flag names comes before the file's.
     ///
     /// # Errors
-    /// Everything that is wrong with the file.
+    /// Everything that is wrong with the file, or what a flag asks for that this version does not do.
     pub fn load(&self, binary: &Binary, serving: &Serving) -> Result<File, Failure> {
+        let mut file = self.load_file(binary, serving)?;
+        let folder = &file.folder;
+        let kept = file.store.map(|store| match store {
+            Store::Path(path) => Store::Path(folder.join(path)),
+            Store::Memory => Store::Memory,
+        });
+        file.store = match self.store_flag()? {
+            Some(Store::Path(path)) => {
+                Some(Store::Path(std::path::absolute(&path).unwrap_or(path)))
+            }
+            Some(Store::Memory) => Some(Store::Memory),
+            None => kept,
+        };
+        Ok(file)
+    }
+
+    /// Reads the configuration file that the flags name; none named is an empty one.
+    pub(crate) fn load_file(&self, binary: &Binary, serving: &Serving) -> Result<File, Failure> {
         let overrides = Overrides { wait: serving.wait_s };
         match &self.config {
             Some(path) => config::load(path, overrides, binary),
@@ -142,46 +163,27 @@ impl Shared {
         }
     }
 
-    /// Refuses what is asked for and is not built yet, instead of ignoring it.
-    ///
-    /// # Errors
-    /// A usage failure that names the flag or key and what works today.
-    pub fn refuse_unbuilt(&self, file: &File) -> Result<(), Failure> {
-        match self.named_store(file) {
-            None | Some(Store::Memory | Store::Path(_)) => Ok(()),
-            Some(Store::Url(url)) => Err(Failure::usage(
+    /// Reads the store that the flag names.
+    pub(crate) fn store_flag(&self) -> Result<Option<Store>, Failure> {
+        let Some(text) = self.store.as_deref().filter(|store| !store.is_empty()) else {
+            return Ok(None);
+        };
+        Store::read(text).map(Some).ok_or_else(|| {
+            Failure::usage(
                 format!(
                     "the store `{}`: this version keeps tasks in memory or in a file",
-                    without_password(&url)
+                    credentials(text)
                 ),
                 "leave out --store to keep tasks in the state folder, or name a file: --store PATH",
-            )),
-        }
+            )
+        })
     }
 
     /// Says where tasks are kept: as the flag says, else as the file says, else in a file of the
     /// binary's own folder. A path in the file starts at the file's folder, like every other.
     #[must_use]
     pub fn store(&self, file: &File, home: &Path) -> Store {
-        self.named_store(file).unwrap_or_else(|| Store::Path(home.join(STORE)))
-    }
-
-    /// Returns the store that the flag or the file names.
-    fn named_store(&self, file: &File) -> Option<Store> {
-        let flag = self.store.as_deref().filter(|store| !store.is_empty()).map(Store::from_flag);
-        let kept = file.store.clone().map(|store| match store {
-            Store::Path(path) => Store::Path(file.folder.join(path)),
-            store @ (Store::Memory | Store::Url(_)) => store,
-        });
-        flag.or(kept)
-    }
-}
-
-/// Hides what stands between `://` and `@`.
-fn without_password(url: &str) -> String {
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
-        _ => url.to_owned(),
+        file.store.clone().unwrap_or_else(|| Store::Path(home.join(STORE)))
     }
 }
 
@@ -199,7 +201,7 @@ pub fn config(binary: &Binary, shared: &Shared, action: ConfigAction) -> Result<
                     format!("name it: {} config check --config raincheck.toml", binary.name),
                 ));
             };
-            let checked = config::load(path, Overrides::default(), binary);
+            let checked = shared.load(binary, &Serving::default());
             let file = checked.map_err(|failure| Failure {
                 exit: crate::Exit::Failed,
                 next: "correct the path or these lines, and check again".into(),
@@ -267,11 +269,13 @@ mod tests {
         Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn refusal(line: &str) -> Failure {
-        let cli = parse(line);
-        let file = File::none(PathBuf::from("."));
-        cli.shared.refuse_unbuilt(&file).expect_err("something that is not built")
-    }
+    const RAINCHECK: Binary = Binary {
+        name: "raincheck",
+        sections: &["store"],
+        while_running: "",
+        while_stopped: "",
+        on_shared_store: "",
+    };
 
     #[test]
     fn the_command_line_is_well_formed() {
@@ -313,26 +317,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_refused_and_not_ignored() {
-        let secret = refusal("raincheck --store postgres://me:secret@host/db");
-        assert!(!secret.message.contains("secret"), "{secret}");
-        let memory = parse("raincheck --store memory").shared;
-        let file = File::none(PathBuf::from("."));
-        assert_eq!(memory.refuse_unbuilt(&file), Ok(()));
+    fn a_store_in_a_database_is_refused_without_its_password() {
+        let shared = parse("raincheck --store postgres://me:secret@host/db").shared;
+        let refusal = shared.load(&RAINCHECK, &Serving::default()).expect_err("no such store");
+        assert_eq!(refusal.exit, crate::Exit::Usage);
+        assert!(!refusal.message.contains("secret"), "{refusal}");
     }
 
     #[test]
     fn the_flag_says_where_tasks_are_kept_then_the_file_then_the_state_folder() {
         let home = Path::new("/state/raincheck");
-        let none = File::none(PathBuf::from("."));
-        let kept = File { store: Some(Store::Path("a.db".into())), ..none.clone() };
-        let store = |line: &str, file| parse(line).shared.store(file, home);
-        assert_eq!(
-            store("raincheck serve", &none),
-            Store::Path("/state/raincheck/store.db".into())
-        );
-        assert_eq!(store("raincheck serve", &kept), Store::Path("./a.db".into()));
-        assert_eq!(store("raincheck serve --store b.db", &kept), Store::Path("b.db".into()));
-        assert_eq!(store("raincheck --store memory", &kept), Store::Memory);
+        let dir = tempfile::tempdir().expect("a folder");
+        let config = dir.path().join("raincheck.toml");
+        std::fs::write(&config, "[store]\npath = \"a.db\"\n").expect("written");
+        let config = config.display();
+        let store = |line: &str| {
+            let Cli { shared, serving, .. } = parse(line);
+            shared.store(&shared.load(&RAINCHECK, &serving).expect("a file"), home)
+        };
+        assert_eq!(store("raincheck serve"), Store::Path("/state/raincheck/store.db".into()));
+        let kept = store(&format!("raincheck serve --config {config}"));
+        assert_eq!(kept, Store::Path(dir.path().join("a.db")));
+        let flag = store(&format!("raincheck serve --store b.db --config {config}"));
+        assert_eq!(flag, Store::Path(std::path::absolute("b.db").expect("a folder")));
+        assert_eq!(store("raincheck --store memory"), Store::Memory);
     }
 }

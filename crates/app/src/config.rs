@@ -71,24 +71,20 @@ pub enum Store {
     Memory,
     /// In a file.
     Path(PathBuf),
-    /// In a database.
-    Url(String),
 }
 
 /// The word for a store in memory.
 const MEMORY: &str = "memory";
 
 impl Store {
-    /// Reads a `--store` flag: `memory`, a URL or a path.
+    /// Reads what the flag or the file says: `memory`, or a path; `None` for the address of a database,
+    /// in which this version keeps no tasks.
     #[must_use]
-    pub fn from_flag(text: &str) -> Self {
+    pub fn read(text: &str) -> Option<Self> {
         if text == MEMORY {
-            Self::Memory
-        } else if text.contains("://") {
-            Self::Url(text.to_owned())
-        } else {
-            Self::Path(PathBuf::from(text))
+            return Some(Self::Memory);
         }
+        (!text.contains("://")).then(|| Self::Path(PathBuf::from(text)))
     }
 }
 

@@ -13,6 +13,12 @@ pub mod config;
 
 pub mod paths;
 
+pub mod placed;
+
+mod redact;
+
+pub mod listeners;
+
 pub mod instance;
 
 pub mod logging;

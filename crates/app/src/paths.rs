@@ -11,6 +11,9 @@ use crate::failure::Failure;
 /// The folder that every binary's folder lies in, on every platform.
 const NAME: &str = "raincheck";
 
+/// No folder can be made in it.
+const NOWHERE: &str = if cfg!(windows) { r"\\.\NUL" } else { "/dev/null" };
+
 /// The folders of one binary. Nothing is created until [`Paths::create`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -29,6 +32,20 @@ impl Paths {
     /// When no folder can be told, such as without `HOME`.
     pub fn resolve(binary: &str, shared: &Shared) -> Result<Self, Failure> {
         Self::from(binary, shared, |name| std::env::var_os(name))
+    }
+
+    /// Decides the folders of a server, which answers its client also where there is none: then what is
+    /// said by the failure, and every place in the folders is one that cannot be made.
+    #[must_use]
+    pub fn of_server(binary: &str, shared: &Shared) -> (Self, Option<Failure>) {
+        match Self::resolve(binary, shared) {
+            Ok(paths) => (paths, None),
+            Err(failure) => {
+                let state = PathBuf::from(NOWHERE).join(NAME);
+                let paths = Self { runtime: state.join("run"), home: state.join(binary), state };
+                (paths, Some(failure))
+            }
+        }
     }
 
     fn from(

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 /// its query. Rather more is left out than too little: a line that holds an address is one of a
 /// configuration or of a message, and its host is what tells it apart.
 #[must_use]
-pub fn credentials(line: &str) -> Cow<'_, str> {
+pub(crate) fn credentials(line: &str) -> Cow<'_, str> {
     let Some((before, address)) = line.split_once("://") else { return Cow::Borrowed(line) };
     let is_quote = |c: char| matches!(c, '"' | '\'' | '`');
     let (address, after) = match address.rfind(is_quote) {

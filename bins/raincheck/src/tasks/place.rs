@@ -38,7 +38,6 @@ impl Place {
         now: Timestamp,
     ) -> Result<Self, Failure> {
         let file = shared.load(&THIS, serving)?;
-        shared.refuse_unbuilt(&file)?;
         let paths = Paths::resolve(BINARY, shared)?;
         let Store::Path(path) = shared.store(&file, &paths.home) else {
             return Err(Failure::usage(

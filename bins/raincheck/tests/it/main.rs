@@ -1,8 +1,15 @@
 //! The command line as a person types it.
 
-#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail as tests do"
+)]
 
+mod config;
 mod demo;
+mod homeless;
 #[cfg(target_os = "linux")]
 mod parent;
 

@@ -28,10 +28,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 
 /// `[store]`.
-pub(super) const STORE: &[Key] = &[
-    key("path", Form::Text, "The file that keeps tasks, or memory (default: in the state folder)."),
-    key("url", Form::Text, "The database that keeps tasks, such as postgres://host/name."),
-];
+pub(super) const STORE: &[Key] = &[key(
+    "path",
+    Form::Text,
+    "The file that keeps tasks, or memory (default: in the state folder).",
+)];
 
 /// `[lanes.NAME]`.
 pub(super) const LANE: &[Key] = &[

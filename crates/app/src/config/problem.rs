@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use crate::redact::credentials;
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -64,9 +66,9 @@ impl Problems {
             let margin = " ".repeat(number.len());
             let _ = writeln!(out, "\n{name}:{}:{}: {}", place.line, place.column, problem.message);
             let _ = writeln!(out, " {margin} |");
-            let _ = writeln!(out, " {number} | {}", place.text);
+            let _ = writeln!(out, " {number} | {}", credentials(place.text));
             let marks = "^".repeat(place.width);
-            let _ = writeln!(out, " {margin} | {}{marks}", " ".repeat(place.column - 1));
+            let _ = writeln!(out, " {margin} | {}{marks}", " ".repeat(place.indent));
             let _ = writeln!(out, " {margin} = {}", problem.help);
         }
         out
@@ -79,6 +81,8 @@ pub(crate) struct Place<'a> {
     pub(crate) line: usize,
     pub(crate) column: usize,
     text: &'a str,
+    /// How many characters of the shown line stand before the span, and how many are the span's.
+    indent: usize,
     width: usize,
 }
 
@@ -95,7 +99,8 @@ impl<'a> Place<'a> {
             line: before.matches('\n').count() + 1,
             column: head.chars().count() + 1,
             text: line.trim_end(),
-            width: marked.chars().count().max(1),
+            indent: credentials(head).chars().count(),
+            width: credentials(marked).chars().count().max(1),
         }
     }
 }

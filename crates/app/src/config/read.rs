@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::form::Value;
 use super::problem::Problems;
-use super::{File, MEMORY, Overrides, Store, keys};
+use super::{File, Overrides, Store, keys};
 use section::{Section, check, entries, unknown};
 
 /// Reads the text of a file.
@@ -88,17 +88,13 @@ fn sections_of<'d, 'i>(
 
 fn store(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Option<Store> {
     let section = Section::read(value, "store", &[keys::STORE], problems);
-    match (section.text("path"), section.text("url")) {
-        (Some(_), Some(_)) => {
-            let span = section.span_of("url").unwrap_or_else(|| value.span());
-            problems.add(span, "`store.url` stands beside `store.path`", "keep one of the two");
-            None
-        }
-        (Some(path), None) if path == MEMORY => Some(Store::Memory),
-        (Some(path), None) => Some(Store::Path(PathBuf::from(path))),
-        (None, Some(url)) => Some(Store::Url(url.to_owned())),
-        (None, None) => None,
+    let store = Store::read(section.text("path")?);
+    if store.is_none() {
+        let span = section.span_of("path").unwrap_or_else(|| value.span());
+        let help = "write a path, or \"memory\": this version keeps tasks in no database";
+        problems.add(span, "`store.path` is the address of a database", help);
     }
+    store
 }
 
 fn clients(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> BTreeMap<String, Duration> {

@@ -110,13 +110,10 @@ fn the_default_limit_bends_to_a_shorter_lane() {
 }
 
 #[test]
-fn a_store_is_a_path_a_url_or_memory() {
+fn a_store_is_a_path_or_memory() {
     assert_eq!(good("[store]\npath = \"memory\"").store, Some(Store::Memory));
     assert_eq!(good("[store]\npath = \"a.db\"").store, Some(Store::Path("a.db".into())));
-    let url = "postgres://host/db";
-    assert_eq!(good(&format!("[store]\nurl = {url:?}")).store, Some(Store::Url(url.into())));
-    assert_eq!(Store::from_flag("memory"), Store::Memory);
-    assert_eq!(Store::from_flag(url), Store::Url(url.into()));
+    assert_eq!(Store::read("postgres://host/db"), None);
 }
 
 #[test]
@@ -427,7 +424,7 @@ fn a_tool_without_a_command_is_told_to_have_one() {
     "#]],
     );
     bad(
-        "tools = 3\nlanes.x = 1\n[store]\npath = \"a\"\nurl = \"b\"\n",
+        "tools = 3\nlanes.x = 1\n[store]\npath = \"a\"\nurl = \"x://me:secret@host/db\"\n",
         &expect![[r#"
         3 problems in raincheck.toml
 
@@ -443,11 +440,11 @@ fn a_tool_without_a_command_is_told_to_have_one() {
            |           ^
            = write it as a table: [lanes.x]
 
-        raincheck.toml:5:7: `store.url` stands beside `store.path`
+        raincheck.toml:5:1: unknown key `url` in [store]
            |
-         5 | url = "b"
-           |       ^^^
-           = keep one of the two
+         5 | url = "x://…@host/db"
+           | ^^^
+           = known here: path
     "#]],
     );
 }

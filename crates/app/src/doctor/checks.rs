@@ -11,6 +11,7 @@ use raincheck_loopback::endpoint;
 use super::{Finding, Patient, programs};
 use crate::config::File;
 use crate::instance::{self, Card, Seen};
+use crate::listeners;
 use crate::logging;
 use crate::paths::{Paths, create_private};
 
@@ -30,7 +31,7 @@ const SKEW: Duration = Duration::from_secs(5);
 pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let file = configuration(patient, &mut findings);
-    findings.push(flags(patient, file.as_ref()));
+    findings.push(flags(patient));
     let runs_programs = patient.binary.runs_programs();
     if let Some(file) = file.as_ref().filter(|_| runs_programs) {
         findings.push(programs::programs(file));
@@ -55,7 +56,7 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
 
 fn configuration(patient: &Patient<'_>, findings: &mut Vec<Finding>) -> Option<File> {
     const CHECK: &str = "configuration";
-    match (&patient.shared.config, patient.shared.load(patient.binary, patient.serving)) {
+    match (&patient.shared.config, patient.shared.load_file(patient.binary, patient.serving)) {
         (None, Ok(file)) if !patient.binary.runs_programs() => {
             findings.push(Finding::good(CHECK, "no file is named; every default holds"));
             Some(file)
@@ -83,10 +84,9 @@ fn configuration(patient: &Patient<'_>, findings: &mut Vec<Finding>) -> Option<F
     }
 }
 
-fn flags(patient: &Patient<'_>, file: Option<&File>) -> Finding {
-    let none = File::none(Path::new(".").to_owned());
-    match patient.shared.refuse_unbuilt(file.unwrap_or(&none)) {
-        Ok(()) => Finding::good("flags", "all of them are understood and have an effect"),
+fn flags(patient: &Patient<'_>) -> Finding {
+    match patient.shared.store_flag() {
+        Ok(_) => Finding::good("flags", "all of them are understood and have an effect"),
         Err(failure) => Finding::bad("flags", failure.message, failure.next),
     }
 }
@@ -123,6 +123,7 @@ fn state_folder(home: &Path, now: Timestamp) -> Vec<Finding> {
     let mut findings = vec![finding];
     let Some(clock) = written else { return findings };
     findings.extend(privacy(home));
+    findings.extend(locks(home));
     findings.extend(free_space(home));
     findings.push(wall_clock(now, clock));
     findings
@@ -191,6 +192,20 @@ fn free_space(_home: &Path) -> Option<Finding> {
     None
 }
 
+/// Tells when the file system refuses the locks that keep a store to one server.
+fn locks(home: &Path) -> Option<Finding> {
+    let file = fs::File::create(home.join(format!(".doctor-lock-{}", std::process::id())));
+    let path = home.join(format!(".doctor-lock-{}", std::process::id()));
+    let taken = file.and_then(|file| file.try_lock().map_err(io::Error::from));
+    fs::remove_file(path).ok();
+    let error = taken.err()?;
+    Some(Finding::bad(
+        "locks",
+        format!("the file system of {} refuses locks: {error}", home.display()),
+        "keep the state on a local disk: --state-dir DIR, or --store memory",
+    ))
+}
+
 fn wall_clock(now: Timestamp, file_system: Timestamp) -> Finding {
     const CHECK: &str = "clock";
     if now < NOT_BEFORE {
@@ -248,13 +263,23 @@ fn listener(paths: &Paths) -> Finding {
         );
     }
     let all = endpoint::all(&paths.endpoints());
-    let (running, left): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.is_running());
-    let urls: Vec<&str> = running.iter().map(|one| one.url.as_str()).collect();
+    let n_all = all.len();
+    let asked = listeners::prove(all);
+    let n_left = n_all - asked.len();
+    let unproven = asked.iter().find_map(|(one, proof)| proof.as_ref().err().map(|why| (one, why)));
+    if let Some((one, why)) = unproven {
+        return Finding::note(
+            CHECK,
+            format!("pid {} is said to listen at port {}, but {why}", one.pid, one.port),
+            "end that server, by closing the MCP client that started it; nothing is sent to it",
+        );
+    }
+    let urls: Vec<&str> = asked.iter().map(|(one, _)| one.url.as_str()).collect();
     let says = match urls.len() {
         0 => "127.0.0.1 can be listened on".to_owned(),
         _ => format!("open at {}", urls.join(", ")),
     };
-    match left.len() {
+    match n_left {
         0 => Finding::good(CHECK, says),
         n => Finding::note(
             CHECK,
