@@ -59,6 +59,20 @@ enum View {
     Nothing,
 }
 
+/// The word that a batch is committed.
+///
+/// Whoever waits runs at once, often in the place of the thread that woke it: on a machine with other
+/// work the writer may not get a processor again for milliseconds. So it must hold no lock then, and
+/// have nothing left to do for this batch.
+#[must_use]
+pub(crate) struct Announcement(watch::Sender<Progress>);
+
+impl Announcement {
+    pub(crate) fn tell(self) {
+        self.0.send_modify(|_| {});
+    }
+}
+
 /// What the writer does next.
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -256,14 +270,19 @@ impl Shared {
         }
     }
 
-    /// Tells everybody who waits that a batch is committed.
-    pub(crate) fn committed(&self, batch: &Batch) {
+    /// Notes that a batch is committed, and returns what [tells](Announcement::tell) everybody who
+    /// waits for it.
+    pub(crate) fn committed(&self, batch: &Batch) -> Announcement {
         let mut front = self.lock();
         front.touched.retain(|_, seq| *seq > batch.upto);
         for standing in batch.rows.values().filter(|standing| standing.is_new) {
             front.inputs.commit(standing.row.id());
         }
-        front.progress.send_modify(|progress| progress.upto = batch.upto);
+        front.progress.send_if_modified(|progress| {
+            progress.upto = batch.upto;
+            false
+        });
+        Announcement(front.progress.clone())
     }
 
     /// Shows the lanes, and why each is held, for a ledger that is read back.

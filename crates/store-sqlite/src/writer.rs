@@ -119,14 +119,15 @@ impl Writer {
     fn commit(&mut self, batch: &Batch) {
         match self.try_commit(batch) {
             Ok(files) => {
-                self.start.shared.committed(batch);
-                if !batch.changed.is_empty() {
-                    self.start.sink.changed(&batch.changed);
-                }
+                let announcement = self.start.shared.committed(batch);
                 if !files.is_empty() {
                     self.housekeeper.give(Chore::Remove(files));
                 }
                 self.tend_log();
+                if !batch.changed.is_empty() {
+                    self.start.sink.changed(&batch.changed);
+                }
+                announcement.tell();
             }
             Err(fault) => {
                 tracing::error!(error = ?fault, "a commit failed; nothing is accepted until one succeeds");
