@@ -14,9 +14,10 @@ use tokio::sync::watch;
 use raincheck_core::content::Json;
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::ledger::{Command, Effect, Ledger, Reply};
+use raincheck_core::ledger::{Effect, Ledger};
+use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{AttemptReport, ChangeSink, Committed, Error, Receipt};
+use raincheck_core::store::{AttemptReport, ChangeSink, Committed, Error, Heartbeat, Receipt};
 use raincheck_core::task::{Metrics, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
@@ -26,7 +27,7 @@ use inputs::Inputs;
 
 /// How far the writer is. Each life of the ledger has its own.
 #[derive(Clone, Debug, Default)]
-struct Progress {
+struct Reached {
     /// The last hand-over that is committed.
     upto: u64,
     /// Set when everything after it is lost.
@@ -65,7 +66,7 @@ enum View {
 /// work the writer may not get a processor again for milliseconds. So it must hold no lock then, and
 /// have nothing left to do for this batch.
 #[must_use]
-pub(crate) struct Announcement(watch::Sender<Progress>);
+pub(crate) struct Announcement(watch::Sender<Reached>);
 
 impl Announcement {
     pub(crate) fn tell(self) {
@@ -96,9 +97,11 @@ pub(crate) struct Front {
     inputs: Inputs,
     /// What running attempts used so far, until they end.
     metrics: BTreeMap<TaskId, Metrics>,
+    /// What running attempts last said with a heartbeat, until they end.
+    said: BTreeMap<TaskId, Said>,
     /// The tasks that the last failed commit took with it, and why.
     lost: Option<(BTreeMap<TaskId, Scope>, Error)>,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<Reached>,
     now: Timestamp,
 }
 
@@ -118,6 +121,7 @@ impl Shared {
             touched: BTreeMap::new(),
             inputs: Inputs::default(),
             metrics: BTreeMap::new(),
+            said: BTreeMap::new(),
             lost: None,
             progress: watch::Sender::default(),
             now: Timestamp::MIN,
@@ -201,7 +205,7 @@ impl Shared {
         front.batch = Batch::default();
         front.restore(ledger);
         let upto = front.head;
-        front.progress = watch::Sender::new(Progress { upto, lost: None });
+        front.progress = watch::Sender::new(Reached { upto, lost: None });
     }
 
     /// Takes no commands from now on. What waits for a commit does not know yet that it is lost.
@@ -316,6 +320,7 @@ impl Front {
         self.touched.clear();
         self.inputs.clear();
         self.metrics.clear();
+        self.said.clear();
     }
 
     /// Returns why a scope's task is not there, if a failed commit took it.
@@ -345,19 +350,23 @@ impl Front {
         Receipt::Pending(Box::new(Waiting { upto, progress: self.progress.subscribe() }))
     }
 
-    /// Applies a command. `given` is the outcome it brings, where that is written already.
-    pub(crate) fn apply(
+    /// Does something with the ledger, and hands over what it changed.
+    pub(crate) fn apply<T>(&mut self, work: impl FnOnce(&mut Ledger) -> T) -> T {
+        self.apply_with(&mut None, work)
+    }
+
+    /// The same; `given` is the outcome that comes with it, where that is written already.
+    pub(crate) fn apply_with<T>(
         &mut self,
-        now: Timestamp,
-        command: Command,
         given: &mut Option<Stored>,
-    ) -> Reply {
-        let reply = self.ledger.run(now, command);
+        work: impl FnOnce(&mut Ledger) -> T,
+    ) -> T {
+        let value = work(&mut self.ledger);
         let effects: Vec<_> = self.ledger.drain_effects().collect();
         for effect in effects {
             self.keep(effect, given);
         }
-        reply
+        value
     }
 
     fn keep(&mut self, effect: Effect, given: &mut Option<Stored>) {
@@ -367,13 +376,16 @@ impl Front {
                 self.touched.insert(row.id(), upto);
                 None
             }
-            Effect::Moved { record: row, outcome, retried, .. } => {
-                self.touched.insert(row.id(), upto);
-                if row.state.is_terminal() {
-                    self.inputs.spend(row.id());
+            Effect::Moved { record, outcome, retried, .. } => {
+                self.touched.insert(record.id(), upto);
+                if record.state.is_terminal() {
+                    self.inputs.spend(record.id());
+                }
+                if !record.state.is_leased() {
+                    self.said.remove(&record.id());
                 }
                 let has_ended = outcome.is_some() || retried.is_some();
-                has_ended.then(|| self.metrics.remove(&row.id())).flatten()
+                has_ended.then(|| self.metrics.remove(&record.id())).flatten()
             }
             Effect::Taken(_) | Effect::Heard(_) | Effect::Freed { .. } | Effect::Forgotten(_) => {
                 None
@@ -422,6 +434,23 @@ impl Front {
         }
     }
 
+    /// Keeps what comes with a heartbeat, where it is not what the last one brought [LEASE-2].
+    pub(crate) fn keep_heartbeat(&mut self, beat: &Heartbeat) {
+        let Heartbeat { id, fence, progress, partial } = beat;
+        let said = self.said.entry(*id).or_default();
+        if said.fence != *fence {
+            *said = Said { fence: *fence, ..Said::default() };
+        }
+        let report = AttemptReport {
+            progress: progress.clone().filter(|new| said.progress.as_ref() != Some(new)),
+            partial: partial.clone().filter(|new| !is_same(said.partial.as_ref(), new)),
+            ..AttemptReport::default()
+        };
+        said.progress = report.progress.clone().or(said.progress.take());
+        said.partial = report.partial.clone().or(said.partial.take());
+        self.keep_report(*id, *fence, report);
+    }
+
     /// Lets a batch keep the room its bytes take.
     pub(crate) fn occupy(&mut self, room: tokio::sync::OwnedSemaphorePermit) {
         if self.has_work() {
@@ -430,10 +459,29 @@ impl Front {
     }
 }
 
+/// What an attempt last said with a heartbeat.
+#[derive(Debug)]
+struct Said {
+    fence: Fence,
+    progress: Option<Progress>,
+    partial: Option<Json>,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { fence: Fence::NONE, progress: None, partial: None }
+    }
+}
+
+/// Whether a text is the one before, which it mostly is to the byte of its place in memory.
+fn is_same(before: Option<&Json>, new: &Json) -> bool {
+    before.is_some_and(|before| std::ptr::eq(before.get(), new.get()) || before.get() == new.get())
+}
+
 /// A hand-over whose commit is still to come.
 struct Waiting {
     upto: u64,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<Reached>,
 }
 
 #[async_trait]
@@ -443,7 +491,7 @@ impl Committed for Waiting {
         let reached = self.progress.wait_for(|now| now.upto >= upto || now.lost.is_some()).await;
         match reached.as_deref() {
             Ok(now) if now.upto >= upto => Ok(()),
-            Ok(Progress { lost: Some(error), .. }) => Err(error.clone()),
+            Ok(Reached { lost: Some(error), .. }) => Err(error.clone()),
             Ok(_) | Err(_) => Err(Error::new("the store was closed before the commit")),
         }
     }

@@ -14,7 +14,6 @@ use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::Change;
 use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::ledger::{Command, Reply};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
@@ -172,10 +171,6 @@ impl SqliteStore {
         Ok(claimed.collect())
     }
 
-    fn command(&self, now: Timestamp, command: Command) -> Result<(Reply, Receipt), Error> {
-        self.shared.transact(now, |front| front.apply(now, command, &mut None))
-    }
-
     /// Reads what is committed; what a failed commit took is read again without it.
     async fn committed<T: Send>(
         &self,
@@ -233,10 +228,25 @@ struct Leased {
 
 fn lease(front: &mut Front, now: Timestamp, claim: Option<Claim>) -> Vec<Leased> {
     let Some(claim) = claim else { return Vec::new() };
-    let Reply::Rows(rows) = front.apply(now, Command::Claim(claim), &mut None) else {
-        return Vec::new();
-    };
+    let rows = front.apply(|ledger| ledger.claim(now, &claim));
     rows.into_iter().map(|row| Leased { inputs: front.take_inputs(row.id()), row }).collect()
+}
+
+/// Accepts one task; what is `stored` of it is taken when it is a new one.
+fn submit(
+    front: &mut Front,
+    now: Timestamp,
+    submit: Submit,
+    stored: &mut Option<Stored>,
+) -> Submitted {
+    let Submit { task, inputs, waiting, is_inline: _ } = submit;
+    let submitted = front.apply(|ledger| ledger.submit(now, task, waiting));
+    if let Submitted::Inserted { record, .. } = &submitted
+        && let Some(stored) = stored.take()
+    {
+        front.give(record, inputs, stored);
+    }
+    submitted
 }
 
 /// One event, and the bytes of the outcome it brings.
@@ -245,20 +255,12 @@ struct Prepared {
     outcome: Option<Stored>,
 }
 
-fn update(front: &mut Front, now: Timestamp, prepared: &mut Prepared) -> Option<UpdateResult> {
+fn update(front: &mut Front, now: Timestamp, prepared: &mut Prepared) -> UpdateResult {
     let mut update = prepared.update.clone();
     if let (Some(report), Some(fence)) = (update.report.take(), update.fence) {
         front.keep_report(update.id, fence, *report);
     }
-    match front.apply(now, Command::Update(vec![update]), &mut prepared.outcome) {
-        Reply::UpdateResults(verdicts) => verdicts.into_iter().next(),
-        Reply::Done
-        | Reply::Submitted(_)
-        | Reply::Rows(_)
-        | Reply::HeartbeatReplies(_)
-        | Reply::Moved(_)
-        | Reply::Forgotten(_) => None,
-    }
+    front.apply_with(&mut prepared.outcome, |ledger| ledger.update(now, update))
 }
 
 fn size_of(report: Option<&AttemptReport>) -> usize {
@@ -332,7 +334,8 @@ impl TaskStore for SqliteStore {
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
-        self.command(Timestamp::MIN, Command::SetLane(lane, config)).map(|_| ())
+        let set = |front: &mut Front| front.ledger.set_lane(lane, config);
+        self.shared.transact(Timestamp::MIN, set).map(|_| ())
     }
 
     async fn submit(
@@ -341,34 +344,23 @@ impl TaskStore for SqliteStore {
         batch: Vec<Submit>,
         then: Option<Claim>,
     ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
-        let mut all_inputs = Vec::with_capacity(batch.len());
-        let mut tasks = Vec::with_capacity(batch.len());
-        let mut size = 0;
         let may_lag = batch.iter().all(|one| one.is_inline && one.task.key.is_none());
-        for Submit { task, inputs, waiting, is_inline: _ } in batch {
-            let stored = self.store_inputs(task.id, &inputs).await?;
+        let mut size = 0;
+        let mut all_inputs = Vec::with_capacity(batch.len());
+        for Submit { task, inputs, .. } in &batch {
+            let stored = self.store_inputs(task.id, inputs).await?;
             size += stored.size();
-            all_inputs.push((inputs, stored));
-            tasks.push((task, waiting));
+            all_inputs.push(Some(stored));
         }
         let room = self.room(size).await?;
-        let mut unused = all_inputs;
         let done = self.shared.transact(now, |front| {
-            let reply = front.apply(now, Command::Submit(tasks), &mut None);
-            let Reply::Submitted(submitted) = reply else { return Default::default() };
-            for (one, (inputs, stored)) in submitted.iter().zip(std::mem::take(&mut unused)) {
-                match one {
-                    Submitted::Inserted { record: row, .. } => front.give(row, inputs, stored),
-                    Submitted::Existing(_)
-                    | Submitted::Conflict(_)
-                    | Submitted::Full { .. }
-                    | Submitted::NoLane => unused.push((inputs, stored)),
-                }
-            }
+            let each = batch.into_iter().zip(&mut all_inputs);
+            let submitted: Vec<_> =
+                each.map(|(one, stored)| submit(front, now, one, stored)).collect();
             front.occupy(room);
             (submitted, lease(front, now, then))
         });
-        self.drop_stored(unused.into_iter().map(|(_, stored)| stored));
+        self.drop_stored(all_inputs.into_iter().flatten());
         let ((submitted, leased), receipt) = done?;
         let is_own = |leased: &Leased| {
             submitted.iter().any(
@@ -418,7 +410,7 @@ impl TaskStore for SqliteStore {
         let room = self.room(size).await?;
         let done = self.shared.transact(now, |front| {
             let verdicts: Vec<_> =
-                all.iter_mut().filter_map(|prepared| update(front, now, prepared)).collect();
+                all.iter_mut().map(|prepared| update(front, now, prepared)).collect();
             let leased = lease(front, now, then);
             front.occupy(room);
             (verdicts, leased)
@@ -434,28 +426,17 @@ impl TaskStore for SqliteStore {
         now: Timestamp,
         beats: Vec<Heartbeat>,
     ) -> Result<Vec<HeartbeatReply>, Error> {
-        let (reply, _) = self.shared.transact(now, |front| {
-            for beat in &beats {
-                if front.ledger.get(beat.id).is_some_and(|row| row.state.is_leased()) {
-                    let report = AttemptReport {
-                        progress: beat.progress.clone(),
-                        partial: beat.partial.clone(),
-                        ..AttemptReport::default()
-                    };
-                    front.keep_report(beat.id, beat.fence, report);
-                }
+        let beat = |front: &mut Front, beat: Heartbeat| {
+            let record = front.ledger.get(beat.id);
+            if record.is_some_and(|record| record.fence == beat.fence && record.state.is_leased()) {
+                front.keep_heartbeat(&beat);
             }
-            front.apply(now, Command::Heartbeat(beats), &mut None)
-        })?;
-        Ok(match reply {
-            Reply::HeartbeatReplies(directives) => directives,
-            Reply::Done
-            | Reply::Submitted(_)
-            | Reply::Rows(_)
-            | Reply::UpdateResults(_)
-            | Reply::Moved(_)
-            | Reply::Forgotten(_) => Vec::new(),
-        })
+            front.apply(|ledger| ledger.heartbeat(now, &beat))
+        };
+        let (replies, _) = self
+            .shared
+            .transact(now, |front| beats.into_iter().map(|one| beat(front, one)).collect())?;
+        Ok(replies)
     }
 
     async fn release(
@@ -463,8 +444,13 @@ impl TaskStore for SqliteStore {
         now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
     ) -> Result<Write<()>, Error> {
-        let (_, receipt) = self.command(now, Command::Release(slots))?;
-        Ok(Write { value: (), receipt })
+        let release = |front: &mut Front| {
+            for (task, fence) in slots {
+                front.apply(|ledger| ledger.release(task, fence));
+            }
+        };
+        let (value, receipt) = self.shared.transact(now, release)?;
+        Ok(Write { value, receipt })
     }
 
     async fn hold(
@@ -473,18 +459,20 @@ impl TaskStore for SqliteStore {
         lane: LaneId,
         hold: Option<WaitReason>,
     ) -> Result<Write<u32>, Error> {
-        let (reply, receipt) = self.command(now, Command::Hold(lane, hold))?;
-        Ok(Write { value: if let Reply::Moved(n) = reply { n } else { 0 }, receipt })
+        let hold = |front: &mut Front| front.apply(|ledger| ledger.hold(now, &lane, hold));
+        let (value, receipt) = self.shared.transact(now, hold)?;
+        Ok(Write { value, receipt })
     }
 
     async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
-        let (reply, receipt) = self.command(now, Command::Extend(by))?;
-        Ok(Write { value: if let Reply::Moved(n) = reply { n } else { 0 }, receipt })
+        let extend = |front: &mut Front| front.apply(|ledger| ledger.extend(by));
+        let (value, receipt) = self.shared.transact(now, extend)?;
+        Ok(Write { value, receipt })
     }
 
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         let (value, receipt) = self.shared.transact(now, |front| {
-            front.apply(now, Command::Fire { limit }, &mut None);
+            front.apply(|ledger| ledger.fire(now, limit));
             front.ledger.next_deadline()
         })?;
         Ok(Write { value, receipt })
@@ -539,9 +527,10 @@ impl TaskStore for SqliteStore {
     }
 
     async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        let (reply, receipt) = self.command(now, Command::Sweep { limit })?;
+        let sweep = |front: &mut Front| front.apply(|ledger| ledger.sweep(now, limit));
+        let (gone, receipt) = self.shared.transact(now, sweep)?;
         receipt.committed().await?;
-        Ok(if let Reply::Forgotten(ids) = reply { ids } else { Vec::new() })
+        Ok(gone)
     }
 
     fn barrier(&self) -> Receipt {

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
-use raincheck_core::ledger::{Command, Ledger, Reply};
+use raincheck_core::ledger::Ledger;
 use raincheck_core::store::{Claimed, Durability, Error};
 use raincheck_core::task::TaskRecord;
 use raincheck_core::time::Timestamp;
@@ -186,7 +186,7 @@ impl Writer {
         let reattach = self.start.reattach;
         let again = |lanes| -> Result<_, Fault> {
             let (mut ledger, epoch) = database::take_over(connection, &self.statements, lanes)?;
-            ledger.run(now, Command::Reattach(reattach));
+            ledger.reattach(now, reattach);
             Ok((ledger, epoch))
         };
         match again(lanes) {
@@ -231,17 +231,9 @@ fn take_over(
 ) -> Result<(Ledger, u32, Vec<TaskRecord>), Fault> {
     let (mut ledger, epoch) = database::take_over(connection, statements, known)?;
     for (lane, config) in &start.lanes {
-        ledger.run(start.now, Command::SetLane(lane.clone(), config.clone()));
+        ledger.set_lane(lane.clone(), config.clone());
     }
-    let rows = match ledger.run(start.now, Command::Reattach(reattach)) {
-        Reply::Rows(rows) => rows,
-        Reply::Done
-        | Reply::Submitted(_)
-        | Reply::UpdateResults(_)
-        | Reply::HeartbeatReplies(_)
-        | Reply::Moved(_)
-        | Reply::Forgotten(_) => Vec::new(),
-    };
+    let rows = ledger.reattach(start.now, reattach);
     Ok((ledger, epoch, rows))
 }
 

@@ -16,7 +16,8 @@ use super::{Effect, Ledger};
 const HEARD_EVERY: Duration = Duration::from_secs(1);
 
 impl Ledger {
-    pub(super) fn claim(&mut self, now: Timestamp, claim: &Claim) -> Vec<TaskRecord> {
+    /// Leases work, as much as the places of the lanes and the claim allow; returns the rows.
+    pub fn claim(&mut self, now: Timestamp, claim: &Claim) -> Vec<TaskRecord> {
         let mut leased = Vec::new();
         for lane in &claim.lanes {
             while leased.len() < claim.n as usize
@@ -55,7 +56,8 @@ impl Ledger {
         self.rows.at(place).cloned()
     }
 
-    pub(super) fn heartbeat(&mut self, now: Timestamp, beat: &Heartbeat) -> HeartbeatReply {
+    /// Renews the lease of an attempt, and of the place that it holds [LEASE-2].
+    pub fn heartbeat(&mut self, now: Timestamp, beat: &Heartbeat) -> HeartbeatReply {
         let Some(place) = self.rows.place(beat.id) else { return HeartbeatReply::Lost };
         let Some(record) = self.rows.at_mut(place) else { return HeartbeatReply::Lost };
         let until = now + record.task.limits.lease;
@@ -83,7 +85,8 @@ impl Ledger {
         }
     }
 
-    pub(super) fn release(&mut self, task: TaskId, fence: Fence) {
+    /// Frees the place of an attempt whose executor is gone, whatever its task's state [QUEUE-6].
+    pub fn release(&mut self, task: TaskId, fence: Fence) {
         let Some(place) = self.rows.place(task) else { return };
         let Some(record) = self.rows.at(place) else { return };
         if let Some(lane) = self.lanes.get_mut(&record.task.lane)

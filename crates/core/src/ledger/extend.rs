@@ -16,7 +16,7 @@ const EXTENDED: [Kind; 6] =
 impl Ledger {
     /// Moves the limits of attempts, of waits for peers and of occupied slots, and returns how many
     /// tasks have one.
-    pub(super) fn extend(&mut self, by: Duration) -> u32 {
+    pub fn extend(&mut self, by: Duration) -> u32 {
         let mut places: BTreeSet<Place> = BTreeSet::new();
         for lane in self.lanes.values_mut() {
             places.extend(lane.waiters());

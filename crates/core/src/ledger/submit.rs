@@ -14,11 +14,9 @@ use crate::time::Timestamp;
 use super::{Effect, Ledger};
 
 impl Ledger {
-    pub(super) fn submit(
-        &mut self,
-        now: Timestamp,
-        (task, waiting): (Task, Option<WaitReason>),
-    ) -> Submitted {
+    /// Accepts a task, unless its key stands for one already or its lane is full [QUEUE-2, IDEM-1].
+    /// `waiting` is set when what the task needs is not ready.
+    pub fn submit(&mut self, now: Timestamp, task: Task, waiting: Option<WaitReason>) -> Submitted {
         if let Some(known) = self.known(&task) {
             return known;
         }

@@ -3,7 +3,7 @@ use crate::decide::Change;
 use crate::ids::TaskId;
 use crate::retry::Policy;
 use crate::store::{Claim, Filter, Submitted, Update};
-use crate::task::{Limits, Resources};
+use crate::task::{Limits, Resources, Task};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 

@@ -86,7 +86,7 @@ impl Ledger {
         self.timers.heap = entries.into();
     }
 
-    fn disarm(&mut self, place: Place) {
+    pub(super) fn disarm(&mut self, place: Place) {
         self.timers.n_armed -= usize::from(self.rows.armed(place).is_some());
         self.rows.set_armed(place, None);
     }
@@ -120,7 +120,8 @@ impl Ledger {
         None
     }
 
-    pub(super) fn fire(&mut self, now: Timestamp, limit: u32) -> u32 {
+    /// Fires deadlines that passed, of up to `limit` tasks; returns how many tasks moved.
+    pub fn fire(&mut self, now: Timestamp, limit: u32) -> u32 {
         let mut n_moved = 0;
         for _ in 0..limit {
             let Some(place) = self.pop(now) else { break };
@@ -171,7 +172,8 @@ impl Ledger {
         }
     }
 
-    pub(super) fn expire(&mut self, now: Timestamp, ids: &[TaskId]) -> u32 {
+    /// Ends the retention of tasks, before its time or at it; returns how many moved.
+    pub fn expire(&mut self, now: Timestamp, ids: &[TaskId]) -> u32 {
         let mut n_moved = 0;
         for id in ids {
             if let Some(place) = self.rows.place(*id) {
@@ -182,7 +184,9 @@ impl Ledger {
         n_moved
     }
 
-    pub(super) fn sweep(&mut self, now: Timestamp, limit: u32) -> Vec<TaskId> {
+    /// Forgets up to `limit` tombstones whose time is over and whose attempt holds no place any more;
+    /// returns them [SWEEP-1].
+    pub fn sweep(&mut self, now: Timestamp, limit: u32) -> Vec<TaskId> {
         let due = self.timers.tombstones.range(..(now, 0)).map(|(_, id)| *id);
         let due = due.filter(|id| self.may_go(*id)).take(limit as usize).collect();
         self.forget(due)
@@ -191,12 +195,12 @@ impl Ledger {
     /// Whether nothing refers to a task any more: an executor that goes on keeps its place by it.
     fn may_go(&self, id: TaskId) -> bool {
         let Some(record) = self.rows.find(id) else { return false };
-        let holds_place =
-            self.lanes.get(&record.task.lane).is_some_and(|lane| lane.slot(id).is_some());
-        record.state == State::Expired && !holds_place
+        record.state == State::Expired && !self.holds_place(record)
     }
 
-    pub(super) fn forget(&mut self, ids: Vec<TaskId>) -> Vec<TaskId> {
+    /// Forgets tombstones whatever their time, but for those whose attempt still holds its place;
+    /// returns them.
+    pub fn forget(&mut self, ids: Vec<TaskId>) -> Vec<TaskId> {
         let ids: Vec<_> = ids.into_iter().filter(|id| self.may_go(*id)).collect();
         for id in &ids {
             if let Some(place) = self.rows.place(*id) {
@@ -211,7 +215,9 @@ impl Ledger {
     }
 
     /// Lets attempts that outlived a restart speak first, and peers come back [DUR-3, TIME-6].
-    pub(super) fn reattach(&mut self, now: Timestamp, grace: Duration) -> Vec<TaskRecord> {
+    ///
+    /// Each has its lease extended to `now + grace`; returns the rows whose attempts may still run.
+    pub fn reattach(&mut self, now: Timestamp, grace: Duration) -> Vec<TaskRecord> {
         let until = now + grace;
         self.renew_places(until);
         self.renew_waits(now, until);

@@ -11,7 +11,8 @@ use super::rows::Place;
 use super::{Effect, Ledger};
 
 impl Ledger {
-    pub(super) fn update(&mut self, now: Timestamp, update: Update) -> UpdateResult {
+    /// Applies one event to one task.
+    pub fn update(&mut self, now: Timestamp, update: Update) -> UpdateResult {
         let place = self.rows.place(update.id);
         let Some((place, record)) = place.and_then(|place| Some((place, self.rows.at(place)?)))
         else {
@@ -120,7 +121,8 @@ impl Ledger {
         }
     }
 
-    pub(super) fn hold(&mut self, now: Timestamp, lane: &LaneId, hold: Option<WaitReason>) -> u32 {
+    /// Holds a lane, or lets it go on; returns how many tasks moved [QUEUE-5].
+    pub fn hold(&mut self, now: Timestamp, lane: &LaneId, hold: Option<WaitReason>) -> u32 {
         let Some(entry) = self.lanes.get_mut(lane) else { return 0 };
         entry.held = hold;
         let change = hold.map_or(Change::Resume, Change::Hold);

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
-use crate::ledger::{Command, Ledger, Reply};
+use crate::ledger::Ledger;
 use crate::lifecycle::State;
 use crate::scope::Scope;
 use crate::task::{Artifact, TaskRecord, WaitReason};
@@ -111,21 +111,26 @@ impl MemoryStore {
 }
 
 impl Inner {
-    fn apply(&mut self, now: Timestamp, command: Command, changed: &mut Vec<TaskRecord>) -> Reply {
-        let reply = self.ledger.run(now, command);
-        for record in self.ledger.drain_effects() {
-            self.shelf.keep(record, changed);
+    /// Does something with the ledger, and keeps what it changed.
+    fn apply<T>(
+        &mut self,
+        changed: &mut Vec<TaskRecord>,
+        work: impl FnOnce(&mut Ledger) -> T,
+    ) -> T {
+        let value = work(&mut self.ledger);
+        for effect in self.ledger.drain_effects() {
+            self.shelf.keep(effect, changed);
         }
-        reply
+        value
     }
 
     /// Expires the oldest ended tasks, and forgets the oldest tombstones, that are over the limits.
     fn trim(&mut self, now: Timestamp, changed: &mut Vec<TaskRecord>) {
         while let Some(id) = self.shelf.next_to_expire(self.limits) {
-            self.apply(now, Command::Expire(vec![id]), changed);
+            self.apply(changed, |ledger| ledger.expire(now, &[id]));
         }
         while let Some(id) = self.shelf.next_to_forget(self.limits) {
-            self.apply(now, Command::Forget(vec![id]), changed);
+            self.apply(changed, |ledger| ledger.forget(vec![id]));
             if self.ledger.get(id).is_some() {
                 // Its executor goes on: another time.
                 self.shelf.put_off(id);
@@ -140,9 +145,7 @@ impl Inner {
         let n_before = self.forgotten.len().min(limit as usize);
         let mut gone: Vec<_> = self.forgotten.drain(..n_before).collect();
         let rest = limit.saturating_sub(u32::try_from(n_before).unwrap_or(limit));
-        if let Reply::Forgotten(ids) = self.apply(now, Command::Sweep { limit: rest }, changed) {
-            gone.extend(ids);
-        }
+        gone.extend(self.apply(changed, |ledger| ledger.sweep(now, rest)));
         gone
     }
 
@@ -153,9 +156,7 @@ impl Inner {
         changed: &mut Vec<TaskRecord>,
     ) -> Vec<Claimed> {
         let Some(claim) = claim else { return Vec::new() };
-        let Reply::Rows(rows) = self.apply(now, Command::Claim(claim), changed) else {
-            return Vec::new();
-        };
+        let rows = self.apply(changed, |ledger| ledger.claim(now, &claim));
         self.with_inputs(rows)
     }
 
@@ -168,21 +169,13 @@ impl Inner {
     fn submit(
         &mut self,
         now: Timestamp,
-        batch: Vec<Submit>,
+        submit: Submit,
         changed: &mut Vec<TaskRecord>,
-    ) -> Vec<Submitted> {
-        let mut all_inputs = Vec::with_capacity(batch.len());
-        let mut tasks = Vec::with_capacity(batch.len());
-        for submit in batch {
-            all_inputs.push(submit.inputs);
-            tasks.push((submit.task, submit.waiting));
-        }
-        let reply = self.apply(now, Command::Submit(tasks), changed);
-        let Reply::Submitted(submitted) = reply else { return Vec::new() };
-        for (one, inputs) in submitted.iter().zip(all_inputs) {
-            if let Submitted::Inserted { record, .. } = one {
-                self.shelf.give(record.id(), inputs);
-            }
+    ) -> Submitted {
+        let Submit { task, inputs, waiting, is_inline: _ } = submit;
+        let submitted = self.apply(changed, |ledger| ledger.submit(now, task, waiting));
+        if let Submitted::Inserted { record, .. } = &submitted {
+            self.shelf.give(record.id(), inputs);
         }
         submitted
     }
@@ -190,35 +183,29 @@ impl Inner {
     fn update(
         &mut self,
         now: Timestamp,
-        batch: Vec<Update>,
+        mut update: Update,
         changed: &mut Vec<TaskRecord>,
-    ) -> Vec<UpdateResult> {
-        if batch.len() > 1 {
-            // Each is decided on what those before it left.
-            let mut verdicts = Vec::with_capacity(batch.len());
-            for update in batch {
-                verdicts.extend(self.update(now, vec![update], changed));
-            }
-            return verdicts;
-        }
-        let mut batch = batch;
-        for update in &mut batch {
-            if let (Some(report), Some(fence)) = (update.report.take(), update.fence) {
-                let record = self.ledger.get(update.id);
-                if let Some(record) = record.filter(|record| record.takes_report(fence)) {
-                    self.shelf.keep_report(record, *report);
-                }
+    ) -> UpdateResult {
+        if let (Some(report), Some(fence)) = (update.report.take(), update.fence) {
+            let record = self.ledger.get(update.id);
+            if let Some(record) = record.filter(|record| record.takes_report(fence)) {
+                self.shelf.keep_report(record, *report);
             }
         }
-        match self.apply(now, Command::Update(batch), changed) {
-            Reply::UpdateResults(verdicts) => verdicts,
-            Reply::Done
-            | Reply::Submitted(_)
-            | Reply::Rows(_)
-            | Reply::HeartbeatReplies(_)
-            | Reply::Moved(_)
-            | Reply::Forgotten(_) => Vec::new(),
+        self.apply(changed, |ledger| ledger.update(now, update))
+    }
+
+    fn heartbeat(
+        &mut self,
+        now: Timestamp,
+        beat: &Heartbeat,
+        changed: &mut Vec<TaskRecord>,
+    ) -> HeartbeatReply {
+        let record = self.ledger.get(beat.id);
+        if record.is_some_and(|record| record.fence == beat.fence && record.state.is_leased()) {
+            self.shelf.keep_beat(beat);
         }
+        self.apply(changed, |ledger| ledger.heartbeat(now, beat))
     }
 }
 
@@ -254,17 +241,14 @@ impl TaskStore for MemoryStore {
         inner.ledger.begin_epoch();
         let mut changed = Vec::new();
         for (lane, config) in lanes {
-            inner.apply(now, Command::SetLane(lane, config), &mut changed);
+            inner.ledger.set_lane(lane, config);
         }
-        let reply = inner.apply(now, Command::Reattach(reattach), &mut changed);
-        let Reply::Rows(rows) = reply else { return Ok(Vec::new()) };
+        let rows = inner.apply(&mut changed, |ledger| ledger.reattach(now, reattach));
         Ok(inner.with_inputs(rows))
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
-        self.transact(|inner, changed| {
-            inner.apply(Timestamp::MIN, Command::SetLane(lane, config), changed);
-        });
+        self.lock().ledger.set_lane(lane, config);
         Ok(())
     }
 
@@ -275,7 +259,8 @@ impl TaskStore for MemoryStore {
         then: Option<Claim>,
     ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         Ok(ready(self.transact(|inner, changed| {
-            let submitted = inner.submit(now, batch, changed);
+            let submit = |one| inner.submit(now, one, changed);
+            let submitted = batch.into_iter().map(submit).collect();
             (submitted, inner.claim(now, then, changed))
         })))
     }
@@ -291,7 +276,8 @@ impl TaskStore for MemoryStore {
         then: Option<Claim>,
     ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
         Ok(ready(self.transact(|inner, changed| {
-            let verdicts = inner.update(now, batch, changed);
+            let update = |one| inner.update(now, one, changed);
+            let verdicts = batch.into_iter().map(update).collect();
             let claimed = inner.claim(now, then, changed);
             inner.trim(now, changed);
             (verdicts, claimed)
@@ -304,32 +290,20 @@ impl TaskStore for MemoryStore {
         beats: Vec<Heartbeat>,
     ) -> Result<Vec<HeartbeatReply>, Error> {
         Ok(self.transact(|inner, changed| {
-            for beat in &beats {
-                let record = inner.ledger.get(beat.id);
-                if record
-                    .is_some_and(|record| record.fence == beat.fence && record.state.is_leased())
-                {
-                    inner.shelf.keep_beat(beat);
-                }
-            }
-            match inner.apply(now, Command::Heartbeat(beats), changed) {
-                Reply::HeartbeatReplies(directives) => directives,
-                Reply::Done
-                | Reply::Submitted(_)
-                | Reply::Rows(_)
-                | Reply::UpdateResults(_)
-                | Reply::Moved(_)
-                | Reply::Forgotten(_) => Vec::new(),
-            }
+            beats.iter().map(|beat| inner.heartbeat(now, beat, changed)).collect()
         }))
     }
 
     async fn release(
         &self,
-        now: Timestamp,
+        _now: Timestamp,
         slots: Vec<(TaskId, Fence)>,
     ) -> Result<Write<()>, Error> {
-        self.transact(|inner, changed| inner.apply(now, Command::Release(slots), changed));
+        self.transact(|inner, changed| {
+            for (task, fence) in slots {
+                inner.apply(changed, |ledger| ledger.release(task, fence));
+            }
+        });
         Ok(ready(()))
     }
 
@@ -339,22 +313,21 @@ impl TaskStore for MemoryStore {
         lane: LaneId,
         hold: Option<WaitReason>,
     ) -> Result<Write<u32>, Error> {
-        let reply =
-            self.transact(|inner, changed| inner.apply(now, Command::Hold(lane, hold), changed));
-        Ok(ready(if let Reply::Moved(n) = reply { n } else { 0 }))
+        let hold = |ledger: &mut Ledger| ledger.hold(now, &lane, hold);
+        Ok(ready(self.transact(|inner, changed| inner.apply(changed, hold))))
     }
 
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         Ok(ready(self.transact(|inner, changed| {
-            inner.apply(now, Command::Fire { limit }, changed);
+            inner.apply(changed, |ledger| ledger.fire(now, limit));
             inner.trim(now, changed);
             inner.ledger.next_deadline()
         })))
     }
 
-    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
-        let reply = self.transact(|inner, changed| inner.apply(now, Command::Extend(by), changed));
-        Ok(ready(if let Reply::Moved(n) = reply { n } else { 0 }))
+    async fn extend_deadlines(&self, _now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
+        let extend = |ledger: &mut Ledger| ledger.extend(by);
+        Ok(ready(self.transact(|inner, changed| inner.apply(changed, extend))))
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {

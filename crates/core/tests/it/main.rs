@@ -8,6 +8,7 @@
     reason = "a test may panic, and a planted fault touches one command only"
 )]
 
+mod evict;
 mod faults;
 mod ledger;
 mod machine;
