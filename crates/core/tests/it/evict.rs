@@ -19,16 +19,16 @@ const BY_TIME: u8 = 4;
 /// A ledger that holds only what lives. Before a command that touches more, that is brought back;
 /// `RECALLS` says by what.
 struct Evicting<const RECALLS: u8> {
-    ledger: Ledger,
+    live: Ledger,
     away: BTreeMap<TaskId, TaskRecord>,
     /// Everything, to be looked at.
-    whole: Ledger,
+    ledger: Ledger,
 }
 
 impl<const RECALLS: u8> Evicting<RECALLS> {
     fn recall(&mut self, is_wanted: impl Fn(&TaskRecord) -> bool) {
         for (_, record) in self.away.extract_if(.., |_, record| is_wanted(record)) {
-            self.ledger.recall(record);
+            self.live.recall(record);
         }
     }
 
@@ -52,30 +52,30 @@ impl<const RECALLS: u8> Evicting<RECALLS> {
     }
 
     fn evict(&mut self) {
-        for record in self.ledger.snapshot().rows {
-            let evicted = self.ledger.evict(record.id());
-            assert_eq!(evicted.is_some(), !self.ledger.get(record.id()).is_some());
+        for record in self.live.snapshot().rows {
+            let evicted = self.live.evict(record.id());
+            assert_eq!(evicted.is_none(), self.live.get(record.id()).is_some());
             self.away.extend(evicted.map(|record| (record.id(), record)));
         }
-        self.whole = self.ledger.clone();
-        self.away.values().for_each(|record| self.whole.recall(record.clone()));
+        self.ledger = self.live.clone();
+        self.away.values().for_each(|record| self.ledger.recall(record.clone()));
     }
 }
 
 impl<const RECALLS: u8> Machine for Evicting<RECALLS> {
     fn new(ledger: Ledger) -> Self {
-        let mut machine = Self { whole: ledger.clone(), ledger, away: BTreeMap::new() };
+        let mut machine = Self { ledger: ledger.clone(), live: ledger, away: BTreeMap::new() };
         machine.evict();
         machine
     }
 
     fn ledger(&self) -> &Ledger {
-        &self.whole
+        &self.ledger
     }
 
     fn apply(&mut self, now: Timestamp, command: Command) -> Applied {
         self.prepare(now, &command);
-        let applied = self.ledger.apply(now, command);
+        let applied = self.live.apply(now, command);
         self.evict();
         applied
     }
