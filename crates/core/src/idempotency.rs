@@ -20,8 +20,18 @@ use crate::content::{Json, MAX_DEPTH, NotJson};
 pub fn hash_inputs(inputs: &Json) -> Result<u128, NotJson> {
     let mut hasher = Sha256::new();
     feed(&mut hasher, inputs.raw(), 0)?;
-    let digest = hasher.finalize();
-    Ok(digest.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
+    Ok(first_bits(hasher))
+}
+
+/// Hashes words, so that no two lists of words have one hash but by chance of 2 to the power of -128.
+pub fn hash_words<'w>(words: impl IntoIterator<Item = &'w str>) -> u128 {
+    let mut hasher = Sha256::new();
+    words.into_iter().for_each(|word| feed_text(&mut hasher, word));
+    first_bits(hasher)
+}
+
+fn first_bits(hasher: Sha256) -> u128 {
+    hasher.finalize().iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte))
 }
 
 fn feed(hasher: &mut Sha256, value: &RawValue, level: usize) -> Result<(), NotJson> {

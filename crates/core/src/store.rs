@@ -269,6 +269,17 @@ pub enum Found {
     Absent,
 }
 
+/// A task without what it was given, what came of it, and its history.
+#[derive(Clone, Debug)]
+pub struct TaskStatus {
+    /// Where it stands.
+    pub record: TaskRecord,
+    /// The last progress that is kept.
+    pub progress: Option<Progress>,
+    /// The last partial result that is kept.
+    pub partial: Option<Json>,
+}
+
 /// One beat of one attempt.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
@@ -484,6 +495,34 @@ pub trait TaskStore: Send + Sync + 'static {
     /// # Errors
     /// [`Error`] when nothing can be read.
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error>;
+
+    /// Finds one task of a scope without its details, tombstones included: a store that keeps inputs and
+    /// results elsewhere reads neither [DUR-8].
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn status(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskStatus>, Error> {
+        Ok(match self.find(scope, id).await? {
+            Found::Task(record, details) => Some(TaskStatus {
+                record,
+                progress: details.progress.clone(),
+                partial: details.partial.clone(),
+            }),
+            Found::Tombstone(record) => Some(TaskStatus { record, progress: None, partial: None }),
+            Found::Absent => None,
+        })
+    }
+
+    /// Finds the record of one task of a scope alone, tombstones included.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read.
+    async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+        Ok(match self.find(scope, id).await? {
+            Found::Task(record, _) | Found::Tombstone(record) => Some(record),
+            Found::Absent => None,
+        })
+    }
 
     /// Finds a committed artifact of a readable task by its name alone, and the task that it belongs to
     /// [ART-2].

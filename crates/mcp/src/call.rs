@@ -146,11 +146,14 @@ pub(crate) async fn end_of(
     let deadline = Instant::now() + wait;
     let mut watch = engine.watch(id);
     loop {
-        let view = engine.view(&caller.scope, id).await?;
+        let view = engine.status(&caller.scope, id).await?;
         if let Some(progress) = &view.progress {
             listener.tell(progress, Instant::now()).await;
         }
-        if view.record.state.is_terminal() || Instant::now() >= deadline {
+        if view.record.state.is_terminal() {
+            return engine.view(&caller.scope, id).await;
+        }
+        if Instant::now() >= deadline {
             return Ok(view);
         }
         // Whether the next report, the pause between two, or the end comes first: the loop looks.

@@ -103,7 +103,8 @@ pub enum Submission {
 pub struct View {
     /// Where it stands.
     pub record: TaskRecord,
-    /// Its inputs, outcome and history; `None` once its retention is over.
+    /// Its inputs, outcome and history; `None` once its retention is over, and where only its
+    /// [status](Handle::status) was read.
     pub payload: Option<Arc<TaskDetails>>,
     /// The latest progress.
     pub progress: Option<Progress>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use raincheck_core::ids::{Fence, LaneId};
+use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Ledger, Snapshot};
 use raincheck_core::slot::Slot;
@@ -21,6 +21,7 @@ use crate::files::{self, Files};
 use crate::log;
 use crate::rows::{self, Statements};
 use crate::schema::{self, beside};
+use crate::settled::Settled;
 
 /// How long another program, such as a shell that looks at the file, may hold it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,6 +31,10 @@ const CHECKED_AT_ONCE: u64 = 64 << 20;
 
 /// Statements that stay prepared on a connection.
 const N_STATEMENTS: usize = 48;
+
+pub(crate) const IS_NAMED: &str = "SELECT EXISTS (SELECT 1 FROM tasks t \
+    LEFT JOIN inputs i ON i.seq = t.seq LEFT JOIN results r ON r.seq = t.seq \
+    WHERE t.id = ?1 AND (i.file = ?2 OR r.outcome_file = ?2 OR r.late_file = ?2))";
 
 /// A lane, what it may do, and why it is held.
 pub(crate) type Lane = (LaneId, lane::Config, Option<WaitReason>);
@@ -161,7 +166,7 @@ fn synchronous(connection: &Connection, durability: Durability) -> Result<(), Fa
 
 fn check(connection: &Connection) -> Result<(), Fault> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if verdict == "ok" { Ok(()) } else { Err(Fault::Broken("its pages do not fit together")) }
+    if verdict == "ok" { Ok(()) } else { Err(Fault::Damaged("its pages do not fit together")) }
 }
 
 /// Renames everything of a damaged store, and says so.
@@ -196,11 +201,11 @@ pub(crate) fn take_over(
     connection: &Connection,
     statements: &Statements,
     lanes: Vec<Lane>,
-) -> Result<(Ledger, u32), Fault> {
-    let mut ledger = read_back(connection, statements, lanes)?;
+) -> Result<(Ledger, Settled, u32), Fault> {
+    let (mut ledger, settled) = read_back(connection, statements, lanes)?;
     let epoch = ledger.begin_epoch();
     connection.execute("UPDATE store SET epoch = ? WHERE one = 1", [epoch])?;
-    Ok((ledger, epoch))
+    Ok((ledger, settled, epoch))
 }
 
 /// Writes as little as can be written, to see whether that is possible: an epoch is left out.
@@ -209,29 +214,33 @@ pub(crate) fn try_write(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Reads the ledger as it was when it was last committed.
+/// Reads the ledger as it was when it was last committed, without what has ended.
 pub(crate) fn read_back(
     connection: &Connection,
     statements: &Statements,
     lanes: Vec<Lane>,
-) -> Result<Ledger, Fault> {
+) -> Result<(Ledger, Settled), Fault> {
     let (epoch, next_seq): (u32, i64) =
         connection.query_row("SELECT epoch, next_seq FROM store", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
     let path = connection.path().map(PathBuf::from);
-    let rows = rows::all(connection, &statements.select, || {
-        reader(&path.ok_or(Fault::Broken("a database without a file"))?)
+    let rows = rows::live(connection, statements, || {
+        reader(&path.ok_or(Fault::Damaged("a database without a file"))?)
     })?;
-    let after = rows.last().map_or(1, |row| row.seq + 1);
+    let last: Option<i64> =
+        connection.query_row("SELECT max(seq) FROM tasks", [], |row| row.get(0))?;
+    let after = last.map_or(1, |seq| seq.cast_unsigned() + 1);
     let slots = slots(connection, &rows)?;
-    Ok(Ledger::restore(Snapshot {
+    let settled = Settled::read(connection)?;
+    let ledger = Ledger::restore(Snapshot {
         next_fence: Fence::new(epoch, 1).raw(),
         next_seq: next_seq.cast_unsigned().max(after),
         lanes,
         rows,
         slots,
-    }))
+    });
+    Ok((ledger, settled))
 }
 
 /// Reads the places that are taken, but for those whose task is gone.
@@ -273,10 +282,10 @@ pub(crate) fn keep_log(path: &Path, durability: Durability) -> Result<(), Fault>
 }
 
 /// Removes the contents that no task names: a crash came between them and their row.
-pub(crate) fn sweep(connection: &Connection, files: &Files, ledger: &Ledger) -> Result<(), Fault> {
+pub(crate) fn sweep(connection: &Connection, files: &Files) -> Result<(), Fault> {
     let mut strays = Vec::new();
     for name in files.names()? {
-        if !is_named(connection, ledger, &name)? {
+        if !is_named(connection, &name)? {
             strays.push(name);
         }
     }
@@ -288,14 +297,11 @@ pub(crate) fn sweep(connection: &Connection, files: &Files, ledger: &Ledger) -> 
 }
 
 /// Whether a file is the content of the task whose identity its name begins with.
-fn is_named(connection: &Connection, ledger: &Ledger, file: &str) -> Result<bool, Fault> {
-    let id = file.split('-').next().and_then(|id| id.parse().ok());
-    let Some(row) = id.and_then(|id| ledger.get(id)) else { return Ok(false) };
-    let mut statement = connection.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM inputs WHERE seq = ?1 AND file = ?2) \
-         OR EXISTS (SELECT 1 FROM results WHERE seq = ?1 AND ?2 IN (outcome_file, late_file))",
-    )?;
-    Ok(statement.query_row(params![row.seq.cast_signed(), file], |row| row.get(0))?)
+fn is_named(connection: &Connection, file: &str) -> Result<bool, Fault> {
+    let id = file.split('-').next().and_then(|id| id.parse::<TaskId>().ok());
+    let Some(id) = id else { return Ok(false) };
+    let mut statement = connection.prepare_cached(IS_NAMED)?;
+    Ok(statement.query_row(params![id.bits().to_be_bytes(), file], |row| row.get(0))?)
 }
 
 #[cfg(test)]

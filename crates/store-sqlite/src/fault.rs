@@ -18,7 +18,10 @@ pub(crate) enum Fault {
     /// The file is a sound one, but not for this version.
     #[error("{0}")]
     Foreign(&'static str),
-    /// A value is not what this version writes.
+    /// The file does not fit together.
+    #[error("{0}")]
+    Damaged(&'static str),
+    /// A value is not what this version writes: damage of one task, or the word of a newer version.
     #[error("{0}")]
     Broken(&'static str),
 }
@@ -31,8 +34,8 @@ impl Fault {
                 error.sqlite_error_code(),
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
             ),
-            Self::Io(_) | Self::Foreign(_) => false,
-            Self::Broken(_) => true,
+            Self::Damaged(_) => true,
+            Self::Io(_) | Self::Foreign(_) | Self::Broken(_) => false,
         }
     }
 
@@ -42,6 +45,7 @@ impl Fault {
             Self::Sql(error) => sql_words(error),
             Self::Io(error) => io_words(error),
             Self::Foreign(why) => format!("the store cannot be used: {why}"),
+            Self::Damaged(why) => format!("the store's file is damaged: {why}"),
             Self::Broken(why) => format!("the store holds what it should not: {why}"),
         }
     }

@@ -23,6 +23,7 @@ use raincheck_core::time::Timestamp;
 
 use crate::batch::Batch;
 use crate::files::Stored;
+use crate::settled::Settled;
 use inputs::Inputs;
 
 /// How far the writer is. Each life of the ledger has its own.
@@ -95,6 +96,8 @@ pub(crate) struct Front {
     /// The last hand-over that changed a task, until it is committed.
     touched: BTreeMap<TaskId, u64>,
     inputs: Inputs,
+    /// What is in memory of what has ended, and what is known of the rest.
+    pub(crate) settled: Settled,
     /// What running attempts used so far, until they end.
     metrics: BTreeMap<TaskId, Metrics>,
     /// What running attempts last said with a heartbeat, until they end.
@@ -120,6 +123,7 @@ impl Shared {
             head: 0,
             touched: BTreeMap::new(),
             inputs: Inputs::default(),
+            settled: Settled::default(),
             metrics: BTreeMap::new(),
             said: BTreeMap::new(),
             lost: None,
@@ -131,6 +135,11 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, Front> {
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the state, or changes what no commit depends on.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Front) -> T) -> T {
+        work(&mut self.lock())
     }
 
     /// Runs one command and hands over what it changed; the receipt covers it and all before it.
@@ -196,14 +205,14 @@ impl Shared {
     }
 
     /// Begins to take commands on a ledger that was read from the disk.
-    pub(crate) fn begin_life(&self, ledger: Ledger) {
+    pub(crate) fn begin_life(&self, ledger: Ledger, settled: Settled) {
         let mut front = self.lock();
         if matches!(front.phase, Phase::Gone) {
             return;
         }
         front.phase = Phase::Open;
         front.batch = Batch::default();
-        front.restore(ledger);
+        front.restore(ledger, settled);
         let upto = front.head;
         front.progress = watch::Sender::new(Reached { upto, lost: None });
     }
@@ -224,17 +233,17 @@ impl Shared {
 
     /// Ends a life of the ledger: nothing that is not committed may be acknowledged. What is, can
     /// be read on, if it could be read back from the disk.
-    pub(crate) fn fall_back(&self, error: &Error, committed: Option<Ledger>) {
+    pub(crate) fn fall_back(&self, error: &Error, committed: Option<(Ledger, Settled)>) {
         let mut front = self.lock();
         if let Phase::Failed { view, .. } = &mut front.phase {
             *view = if committed.is_some() { View::Committed } else { View::Nothing };
         }
-        if let Some(ledger) = committed {
+        if let Some((ledger, settled)) = committed {
             let gone = front.touched.keys().filter(|id| ledger.get(**id).is_none());
             let scopes = gone
                 .filter_map(|id| front.ledger.get(*id).map(|row| (*id, row.task.scope.clone())));
             front.lost = Some((scopes.collect(), error.clone()));
-            front.restore(ledger);
+            front.restore(ledger, settled);
         }
         front.progress.send_modify(|progress| progress.lost = Some(error.clone()));
     }
@@ -282,6 +291,7 @@ impl Shared {
         for standing in batch.rows.values().filter(|standing| standing.is_new) {
             front.inputs.commit(standing.row.id());
         }
+        front.settle(batch);
         front.progress.send_if_modified(|progress| {
             progress.upto = batch.upto;
             false
@@ -315,12 +325,49 @@ impl Front {
     }
 
     /// Puts a ledger that was read from the disk in place of one that may be ahead of it.
-    fn restore(&mut self, ledger: Ledger) {
+    fn restore(&mut self, ledger: Ledger, settled: Settled) {
         self.ledger = ledger;
+        let before = std::mem::replace(&mut self.settled, settled);
+        self.settled.succeed(before);
+        for lane in self.ledger.lanes() {
+            let has_ended =
+                |id: &TaskId| self.ledger.get(*id).is_some_and(|record| record.state.is_terminal());
+            let holders = lane.slots.iter().map(|slot| slot.task).filter(has_ended);
+            holders.for_each(|id| self.settled.add(id));
+        }
         self.touched.clear();
         self.inputs.clear();
         self.metrics.clear();
         self.said.clear();
+    }
+
+    /// Takes what ended a while ago out of memory: it is on the disk.
+    fn settle(&mut self, batch: &Batch) {
+        let ended = batch.rows.values().filter(|standing| standing.row.state.is_terminal());
+        ended.for_each(|standing| self.settled.add(standing.row.id()));
+        for id in self.settled.overdue(batch.rows.len()) {
+            let Some(record) = self.ledger.get(id) else { continue };
+            if self.touched.contains_key(&id) || self.settled.is_pinned(record) {
+                self.settled.add(id);
+            } else if let Some(record) = self.ledger.evict(id) {
+                self.settled.send_away(&record);
+            } else {
+                self.settled.add(id);
+            }
+        }
+    }
+
+    /// Brings a task back that was read from the disk, unless it is here.
+    pub(crate) fn recall(&mut self, record: TaskRecord) {
+        if record.state.is_terminal() && self.ledger.get(record.id()).is_none() {
+            self.settled.take_back(&record);
+            self.ledger.recall(record);
+        }
+    }
+
+    /// Returns when the next deadline passes, on the disk or in memory.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        [self.ledger.next_deadline(), self.settled.due()].into_iter().flatten().min()
     }
 
     /// Returns why a scope's task is not there, if a failed commit took it.

@@ -47,10 +47,17 @@
 //!
 //! # What it costs
 //!
-//! The row of every task stays in memory until the task is forgotten, tombstones included; inputs,
-//! results and histories do not, but for 8 MiB of inputs of queued tasks. Renewed leases are not written: after a restart every attempt gets
-//! the grace anew. Partial results lie in the database whatever their size. Log lines are not kept
-//! here.
+//! The row of every task that has not ended is in memory, and those of the last thousand or so that
+//! have; the rest is read from the disk when it is asked for [DUR-8]. So are inputs, results and
+//! histories, but for 8 MiB of inputs of queued tasks. Of ended tasks with an idempotency key up to 65,536
+//! keys are remembered by 16 bytes each; beyond that every new key is looked for in the file.
+//!
+//! A list is read from indexes of the file, without a lock that a command would need: by state, by tool,
+//! by both, by a label or by time it costs what its page costs, however many tasks there are.
+//!
+//! Renewed leases are not written: after a restart every attempt gets the grace anew. What comes with a
+//! heartbeat is written where it is new. Partial results lie in the database whatever their size. Log
+//! lines are not kept here.
 //!
 //! SQLite is built as it comes unless `LIBSQLITE3_FLAGS=-DHAVE_FDATASYNC` is set when it is compiled, as
 //! this project's own builds do on every system: with it a commit on Linux waits for what it wrote and
@@ -70,6 +77,10 @@ mod files;
 
 mod payload;
 
+mod list;
+
+mod settled;
+
 mod batch;
 
 mod front;
@@ -87,6 +98,10 @@ mod writer;
 mod readers;
 
 mod store;
+
+mod recall;
+
+mod reading;
 
 mod reader;
 

@@ -1,13 +1,17 @@
 //! Everything of a task that is not its row, read from the disk.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use raincheck_core::content::Json;
 use raincheck_core::ids::{ArtifactId, Fence, TaskId};
 use raincheck_core::lifecycle::{Event, State};
 use raincheck_core::progress::Progress;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{Found, TaskStatus};
 use raincheck_core::task::{
-    Artifact, AttemptSummary, Cause, Metrics, Outcome, TaskDetails, TaskEvent,
+    Artifact, AttemptSummary, Cause, Metrics, Outcome, TaskDetails, TaskEvent, TaskRecord,
 };
 use raincheck_core::time::Timestamp;
 
@@ -20,6 +24,7 @@ pub(crate) const INPUTS: &str = "SELECT body, file FROM inputs WHERE seq = ?";
 pub(crate) const RESULTS: &str = "SELECT outcome, outcome_file, late, late_file, progress, partial \
      FROM results WHERE seq = ?";
 const PROGRESS: &str = "SELECT progress FROM results WHERE seq = ?";
+pub(crate) const STATUS: &str = "SELECT progress, partial FROM results WHERE seq = ?";
 pub(crate) const EVENTS: &str = "SELECT n, at, attempt, fence, from_state, to_state, cause, note \
      FROM task_events WHERE seq = ? ORDER BY n";
 pub(crate) const ATTEMPTS: &str = "SELECT attempt, fence, worker, started_at, ended_at, ended, error, metrics \
@@ -58,6 +63,39 @@ pub(crate) fn inputs(
     };
     let text = String::from_utf8(bytes).map_err(|_| Fault::Broken("inputs that are not UTF-8"))?;
     json(&text).map(Some)
+}
+
+/// Finds a task of a scope, and everything of it.
+pub(crate) fn find(
+    connection: &Connection,
+    files: &Files,
+    scope: &Scope,
+    id: TaskId,
+) -> Result<Option<Found>, Fault> {
+    // One view of the file for the row and what belongs to it.
+    let view = connection.unchecked_transaction()?;
+    let Some(record) = rows::find(&view, scope, id)? else { return Ok(None) };
+    if record.state == State::Expired {
+        return Ok(Some(Found::Tombstone(record)));
+    }
+    let details = payload_within(&view, files, record.seq)?;
+    let details = details.ok_or(Fault::Broken("a task without inputs"))?;
+    Ok(Some(Found::Task(record, Arc::new(details))))
+}
+
+/// Adds to a row what is shown beside it while it runs.
+pub(crate) fn status(connection: &Connection, record: TaskRecord) -> Result<TaskStatus, Fault> {
+    let mut statement = connection.prepare_cached(STATUS)?;
+    let key = [record.seq.cast_signed()];
+    let texts = statement.query_row(key, |row| {
+        Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?))
+    });
+    let (progress, partial) = texts.optional()?.unwrap_or_default();
+    Ok(TaskStatus {
+        record,
+        progress: progress.as_deref().map(self::progress).transpose()?,
+        partial: partial.as_deref().map(json).transpose()?,
+    })
 }
 
 /// Reads the payload of a task; `None` once its retention is over.

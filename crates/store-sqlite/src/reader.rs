@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, params};
 
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
@@ -18,6 +17,7 @@ use raincheck_core::worker::{Activity, Worker};
 use crate::database;
 use crate::fault::Fault;
 use crate::files::Files;
+use crate::list;
 use crate::owner;
 use crate::payload;
 use crate::rows;
@@ -34,7 +34,6 @@ pub struct Reader {
     path: PathBuf,
     connection: Connection,
     files: Files,
-    columns: String,
 }
 
 impl Reader {
@@ -52,12 +51,7 @@ impl Reader {
         }
         let connection = database::reader(path)?;
         schema::check_version(&connection)?;
-        Ok(Some(Self {
-            path: path.to_owned(),
-            connection,
-            files: Files::new(path),
-            columns: rows::columns(),
-        }))
+        Ok(Some(Self { path: path.to_owned(), connection, files: Files::new(path) }))
     }
 
     /// Returns the process that took the store last. It may have ended since.
@@ -75,18 +69,8 @@ impl Reader {
     }
 
     fn try_find(&self, scope: &Scope, id: TaskId) -> Result<Found, Fault> {
-        // One view of the file for the row and what belongs to it.
-        let view = self.connection.unchecked_transaction()?;
-        let mut statement = view.prepare_cached(&find_sql(&self.columns))?;
-        let key = params![id.bits().to_be_bytes(), scope.as_str()];
-        let row = statement.query_row(key, |row| Ok(rows::read(row))).optional()?;
-        let Some(row) = row.transpose()? else { return Ok(Found::Absent) };
-        if row.state == State::Expired {
-            return Ok(Found::Tombstone(row));
-        }
-        let payload = payload::payload_within(&view, &self.files, row.seq)?;
-        let payload = payload.ok_or(Fault::Broken("a task without inputs"))?;
-        Ok(Found::Task(row, Arc::new(payload)))
+        let found = payload::find(&self.connection, &self.files, scope, id)?;
+        Ok(found.unwrap_or(Found::Absent))
     }
 
     /// Lists the tasks of a scope, newest first, as
@@ -101,36 +85,7 @@ impl Reader {
         before: Option<Cursor>,
         limit: u32,
     ) -> Result<Page<TaskRecord>, Error> {
-        Ok(self.try_list(scope, filter, before, limit)?)
-    }
-
-    fn try_list(
-        &self,
-        scope: &Scope,
-        filter: &Filter,
-        before: Option<Cursor>,
-        limit: u32,
-    ) -> Result<Page<TaskRecord>, Fault> {
-        let sql = format!(
-            "SELECT {} FROM tasks WHERE scope = ? AND seq < ? ORDER BY seq DESC",
-            self.columns
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let before = before.map_or(i64::MAX, |cursor| cursor.0.cast_signed());
-        let mut found = statement.query(params![scope.as_str(), before])?;
-        let mut page = Page { items: Vec::new(), has_more: false };
-        while let Some(row) = found.next()? {
-            let row = rows::read(row)?;
-            if !filter.admits(&row) {
-                continue;
-            }
-            if page.items.len() >= limit as usize {
-                page.has_more = true;
-                break;
-            }
-            page.items.push(row);
-        }
-        Ok(page)
+        Ok(list::list(&self.connection, scope, filter, before, limit)?)
     }
 
     /// Returns how many tasks run before one that is in line.
@@ -186,11 +141,6 @@ impl Reader {
     pub fn progress(&self, row: &TaskRecord) -> Result<Option<Progress>, Error> {
         Ok(payload::progress_of(&self.connection, row.seq)?)
     }
-}
-
-/// Looks for a task by its identity.
-pub(crate) fn find_sql(columns: &str) -> String {
-    format!("SELECT {columns} FROM tasks WHERE id = ? AND scope = ?")
 }
 
 impl fmt::Debug for Reader {

@@ -3,20 +3,22 @@
 mod read;
 mod spec;
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use rusqlite::{Statement, ToSql};
+use rusqlite::{Connection, OptionalExtension as _, Statement, ToSql, params};
 
 use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::error::Kind;
 use raincheck_core::ids::TaskId;
+use raincheck_core::scope::Scope;
 use raincheck_core::task::{Task, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
 use spec::Spec;
 
-pub(crate) use read::{all, row as read};
+pub(crate) use read::{live, row as read};
 
 /// The columns that are written once.
 const FIXED: [&str; 9] =
@@ -55,12 +57,57 @@ pub(crate) fn columns() -> String {
     format!("{}, {}, seq", FIXED.join(", "), MOVING.join(", "))
 }
 
+/// Looks for a task by its place in the order of acceptance.
+pub(crate) static BY_SEQ: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} FROM tasks WHERE seq = ?", columns()));
+
+/// Looks for a task by its identity.
+pub(crate) static BY_ID: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {} FROM tasks WHERE id = ?", columns()));
+
+/// Finds a task of a scope by its identity.
+pub(crate) fn find(
+    connection: &Connection,
+    scope: &Scope,
+    id: TaskId,
+) -> Result<Option<TaskRecord>, Fault> {
+    let row = by_id(connection, id)?;
+    Ok(row.filter(|row| row.task.scope == *scope))
+}
+
+/// Finds a task by its identity, whoever owns it.
+pub(crate) fn by_id(connection: &Connection, id: TaskId) -> Result<Option<TaskRecord>, Fault> {
+    let mut statement = connection.prepare_cached(&BY_ID)?;
+    let key = params![id.bits().to_be_bytes()];
+    statement.query_row(key, |row| Ok(read(row))).optional()?.transpose()
+}
+
+/// Sets a row apart that this version cannot read: it stays on the disk, for a version that can.
+pub(crate) fn known(row: Result<TaskRecord, Fault>) -> Result<Option<TaskRecord>, Fault> {
+    match row {
+        Ok(row) => Ok(Some(row)),
+        Err(Fault::Broken(why)) => {
+            tracing::warn!(
+                why,
+                "the row of a task cannot be read by this version and is set apart"
+            );
+            Ok(None)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
 /// The statements that keep rows.
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub(crate) insert: String,
     pub(crate) update: String,
-    pub(crate) select: String,
+    /// What has not ended, between two places in the order of acceptance.
+    pub(crate) scan: String,
+    /// What has not ended, where that is little of the file.
+    pub(crate) live: String,
+    /// What has ended and still holds a place of a lane.
+    pub(crate) holders: String,
 }
 
 impl Statements {
@@ -71,8 +118,17 @@ impl Statements {
         Self {
             insert: format!("INSERT INTO tasks ({fixed}, {moving}, seq) VALUES ({places})"),
             update: format!("UPDATE tasks SET {sets} WHERE seq = ?"),
-            select: format!(
-                "SELECT {} FROM tasks WHERE seq BETWEEN ? AND ? ORDER BY seq",
+            scan: format!(
+                "SELECT {} FROM tasks NOT INDEXED WHERE seq BETWEEN ? AND ? AND ended_at IS NULL \
+                 ORDER BY seq",
+                columns()
+            ),
+            live: format!(
+                "SELECT {} FROM tasks INDEXED BY live_tasks WHERE ended_at IS NULL",
+                columns()
+            ),
+            holders: format!(
+                "SELECT {} FROM tasks WHERE id IN (SELECT task FROM slots) AND ended_at IS NOT NULL",
                 columns()
             ),
         }
@@ -162,6 +218,6 @@ impl Bind<'_, '_> {
 
     fn run(self) -> Result<(), Fault> {
         let n = self.statement.raw_execute()?;
-        if n == 1 { Ok(()) } else { Err(Fault::Broken("the row of a task is missing")) }
+        if n == 1 { Ok(()) } else { Err(Fault::Damaged("the row of a task is missing")) }
     }
 }

@@ -15,7 +15,7 @@ const APPLICATION: i32 = 0x5241_494E;
 type Migration = fn() -> String;
 
 /// Every step there is; the version of a file is the number of steps it has taken.
-const MIGRATIONS: &[Migration] = &[first, artifacts_by_id, workers];
+const MIGRATIONS: &[Migration] = &[first, artifacts_by_id, workers, ended_on_disk];
 
 fn first() -> String {
     include_str!("schema/v1.sql").replace("{states}", &states())
@@ -27,6 +27,10 @@ fn artifacts_by_id() -> String {
 
 fn workers() -> String {
     include_str!("schema/v3.sql").to_owned()
+}
+
+fn ended_on_disk() -> String {
+    include_str!("schema/v4.sql").to_owned()
 }
 
 /// The words of every state, quoted for SQL [STATE-1].

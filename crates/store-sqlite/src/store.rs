@@ -1,25 +1,24 @@
 //! The store as the engine sees it.
 
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::Change;
 use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     AttemptReport, Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter,
-    Found, Heartbeat, HeartbeatReply, LaneView, Page, Receipt, Submit, Submitted, TaskStore,
-    Update, UpdateResult, Write,
+    Found, Heartbeat, HeartbeatReply, LaneView, Page, Receipt, Submit, Submitted, TaskStatus,
+    TaskStore, Update, UpdateResult, Write,
 };
 use raincheck_core::task::{Artifact, Outcome, TaskEvent, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
@@ -28,16 +27,18 @@ use crate::fault::Fault;
 use crate::files::{Files, INLINE, Stored};
 use crate::front::{Front, Shared};
 use crate::housekeeper::Chore;
+use crate::list;
 use crate::outcome;
 use crate::payload;
 use crate::readers::{Readers, blocking};
+use crate::recall::Wanted;
 use crate::writer::{Start, Writer};
 
 /// How many KiB may be on their way to the disk; commands wait for room before they are applied.
 const ROOM: u32 = 64 << 10;
 
-/// How often a read starts again because its task moved meanwhile.
-const MAX_READS: u32 = 100;
+/// How much of what expires on the disk goes in one transaction: nobody waits long behind it.
+const EXPIRE_AT_ONCE: u32 = 64;
 
 /// Where a store lies, and what it survives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +67,13 @@ impl Options {
 /// Keeps tasks in one SQLite file. See the [crate](crate) for what it promises.
 pub struct SqliteStore {
     options: Options,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     files: Arc<Files>,
-    readers: Arc<Readers>,
+    pub(crate) readers: Arc<Readers>,
+    /// Held by the one submit that is being accepted: they are accepted in the order in which they came.
+    order: tokio::sync::Mutex<()>,
+    /// Held by who looks for what expires on the disk.
+    firing: tokio::sync::Mutex<()>,
     room: Arc<Semaphore>,
     chores: Mutex<Option<std::sync::mpsc::Sender<Chore>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -93,6 +98,8 @@ impl SqliteStore {
             shared: Arc::new(Shared::new()),
             files,
             readers,
+            order: tokio::sync::Mutex::default(),
+            firing: tokio::sync::Mutex::default(),
             room: Arc::new(Semaphore::new(ROOM as usize)),
             chores: Mutex::new(None),
             writer: Mutex::new(None),
@@ -169,54 +176,6 @@ impl SqliteStore {
             Some(Claimed { inputs: inputs.or_else(|| read.next())?, record: row })
         });
         Ok(claimed.collect())
-    }
-
-    /// Reads what is committed; what a failed commit took is read again without it.
-    async fn committed<T: Send>(
-        &self,
-        read: impl Fn(&Front) -> (T, Receipt) + Send + Sync,
-    ) -> Result<T, Error> {
-        let mut last = None;
-        for _ in 0..MAX_READS {
-            let (value, receipt) = self.shared.read(&read)?;
-            match receipt.committed().await {
-                Ok(()) => return Ok(value),
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.unwrap_or_else(|| Error::new("the store failed again and again")))
-    }
-
-    /// Looks once; `None` when what was seen is lost or not the newest any more.
-    async fn find_once(&self, scope: &Scope, id: TaskId) -> Result<Option<Found>, Error> {
-        let (row, loss, receipt) = self.shared.read(|front| {
-            let row = front.ledger.find(scope, id).cloned();
-            let upto = row.as_ref().map_or(0, |_| front.touched(id));
-            (row, front.loss(scope, id), front.receipt(upto))
-        })?;
-        let Some(row) = row else {
-            // A caller that never got a handle is told why its task is not there.
-            return loss.map_or(Ok(Some(Found::Absent)), Err);
-        };
-        if receipt.committed().await.is_err() {
-            return Ok(None);
-        }
-        if row.state == State::Expired {
-            return Ok(Some(Found::Tombstone(row)));
-        }
-        let seq = row.seq;
-        let payload = self.readers.read(move |connection, files| {
-            match payload::payload(connection, files, seq) {
-                // A large content may go between the look at its row and the look at its file.
-                Err(Fault::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
-                read => read,
-            }
-        });
-        // The payload may be newer than the row that was seen; then both are read again.
-        let payload = payload
-            .await?
-            .filter(|payload| payload.events.last().is_some_and(|event| event.seq == row.n_events));
-        Ok(payload.map(|payload| Found::Task(row, Arc::new(payload))))
     }
 }
 
@@ -345,6 +304,9 @@ impl TaskStore for SqliteStore {
         then: Option<Claim>,
     ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         let may_lag = batch.iter().all(|one| one.is_inline && one.task.key.is_none());
+        let wanted = Wanted::keys_of(batch.iter().map(|one| &one.task));
+        // A large content of one submit, or a look for its key, lets no later one pass.
+        let order = self.order.lock().await;
         let mut size = 0;
         let mut all_inputs = Vec::with_capacity(batch.len());
         for Submit { task, inputs, .. } in &batch {
@@ -353,13 +315,15 @@ impl TaskStore for SqliteStore {
             all_inputs.push(Some(stored));
         }
         let room = self.room(size).await?;
-        let done = self.shared.transact(now, |front| {
+        let accept = |front: &mut Front| {
             let each = batch.into_iter().zip(&mut all_inputs);
             let submitted: Vec<_> =
                 each.map(|(one, stored)| submit(front, now, one, stored)).collect();
             front.occupy(room);
             (submitted, lease(front, now, then))
-        });
+        };
+        let done = self.transact(now, wanted, accept).await;
+        drop(order);
         self.drop_stored(all_inputs.into_iter().flatten());
         let ((submitted, leased), receipt) = done?;
         let is_own = |leased: &Leased| {
@@ -408,13 +372,15 @@ impl TaskStore for SqliteStore {
             all.push(Prepared { update, outcome });
         }
         let room = self.room(size).await?;
-        let done = self.shared.transact(now, |front| {
+        let wanted = Wanted::tasks(all.iter().map(|prepared| prepared.update.id));
+        let apply = |front: &mut Front| {
             let verdicts: Vec<_> =
                 all.iter_mut().map(|prepared| update(front, now, prepared)).collect();
             let leased = lease(front, now, then);
             front.occupy(room);
             (verdicts, leased)
-        });
+        };
+        let done = self.transact(now, wanted, apply).await;
         self.drop_stored(all.into_iter().filter_map(|prepared| prepared.outcome));
         let ((verdicts, leased), receipt) = done?;
         let claimed = self.with_inputs(leased).await?;
@@ -471,20 +437,25 @@ impl TaskStore for SqliteStore {
     }
 
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
+        let _alone = self.firing.lock().await;
+        let _pins = self.recall_due(now, limit.min(EXPIRE_AT_ONCE)).await?;
         let (value, receipt) = self.shared.transact(now, |front| {
             front.apply(|ledger| ledger.fire(now, limit));
-            front.ledger.next_deadline()
+            front.next_deadline()
         })?;
         Ok(Write { value, receipt })
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
-        for _ in 0..MAX_READS {
-            if let Some(found) = self.find_once(scope, id).await? {
-                return Ok(found);
-            }
-        }
-        Err(Fault::Broken("a task whose history or contents do not fit its row").into())
+        self.read_task(scope, id).await
+    }
+
+    async fn status(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskStatus>, Error> {
+        self.read_status(scope, id).await
+    }
+
+    async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+        self.read_record(scope, id).await
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {
@@ -494,13 +465,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
-        let seq = self.committed(|front| {
-            let seq = front.ledger.find(scope, id).map(|row| row.seq);
-            (seq, front.receipt(seq.map_or(0, |_| front.touched(id))))
-        });
-        let Some(seq) = seq.await? else { return Ok(None) };
-        let read = self.readers.read(move |connection, _| payload::events(connection, seq));
-        read.await.map(Some)
+        self.read_events(scope, id).await
     }
 
     async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
@@ -514,12 +479,12 @@ impl TaskStore for SqliteStore {
         before: Option<Cursor>,
         limit: u32,
     ) -> Result<Page<TaskRecord>, Error> {
-        self.committed(|front| {
-            let page = front.ledger.list(scope, filter, before, limit);
-            let upto = page.items.iter().map(|row| front.touched(row.id())).max().unwrap_or(0);
-            (page, front.receipt(upto))
-        })
-        .await
+        self.shared.read(|_| ())?;
+        let (scope, filter) = (scope.clone(), filter.clone());
+        let list = move |connection: &Connection, _: &Files| {
+            list::list(connection, &scope, &filter, before, limit)
+        };
+        self.readers.read(list).await
     }
 
     async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
@@ -527,6 +492,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
+        let _pins = self.recall_tombstones(now, limit).await?;
         let sweep = |front: &mut Front| front.apply(|ledger| ledger.sweep(now, limit));
         let (gone, receipt) = self.shared.transact(now, sweep)?;
         receipt.committed().await?;

@@ -1,9 +1,11 @@
 //! One batch as one transaction.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use raincheck_core::slot::Slot;
-use raincheck_core::task::{Artifact, AttemptSummary, TaskEvent};
+use raincheck_core::task::{Artifact, AttemptSummary, TaskEvent, TaskRecord};
 
 use crate::batch::{Batch, Results};
 use crate::fault::Fault;
@@ -51,6 +53,10 @@ const EXPIRE: [&str; 5] = [
 ];
 pub(crate) const FORGET: &str =
     "DELETE FROM tasks WHERE state = 'expired' AND id = ? RETURNING seq";
+const TAG: &str = "INSERT OR IGNORE INTO task_tags (scope, tag, seq) VALUES (?, ?, ?)";
+const UNTAG: &str = "DELETE FROM task_tags WHERE scope = ? AND tag = ? AND seq = ?";
+const SUBMITTED: &str = "INSERT INTO submit_times (block, newest) VALUES (?, ?) \
+    ON CONFLICT (block) DO UPDATE SET newest = max(newest, excluded.newest)";
 const NEXT_SEQ: &str = "UPDATE store SET next_seq = max(next_seq, ?) WHERE one = 1";
 
 /// Writes a batch, and returns the files whose rows are gone with it.
@@ -72,6 +78,7 @@ fn write(
     statements: &Statements,
     batch: &Batch,
 ) -> Result<Vec<String>, Fault> {
+    write_new(writing, batch)?;
     for standing in batch.rows.values() {
         if standing.is_new {
             rows::insert(&mut *writing.prepare_cached(&statements.insert)?, &standing.row)?;
@@ -105,6 +112,24 @@ fn write(
         }
     }
     forget(writing, batch)
+}
+
+/// Writes by what new tasks are listed.
+fn write_new(writing: &Transaction<'_>, batch: &Batch) -> Result<(), Fault> {
+    let mut times = BTreeMap::new();
+    for standing in batch.rows.values().filter(|standing| standing.is_new) {
+        let TaskRecord { task, seq, .. } = &standing.row;
+        for tag in &task.tags {
+            let tag = params![task.scope.as_str(), &**tag, seq.cast_signed()];
+            writing.prepare_cached(TAG)?.execute(tag)?;
+        }
+        let newest = times.entry(seq.cast_signed() >> 10).or_insert(i64::MIN);
+        *newest = task.submitted_at.as_millis().max(*newest);
+    }
+    for (block, newest) in times {
+        writing.prepare_cached(SUBMITTED)?.execute([block, newest])?;
+    }
+    Ok(())
 }
 
 fn write_results(writing: &Transaction<'_>, seq: u64, results: &Results) -> Result<(), Fault> {
@@ -203,6 +228,13 @@ fn forget(writing: &Transaction<'_>, batch: &Batch) -> Result<Vec<String>, Fault
         }
         for sql in EXPIRE {
             writing.prepare_cached(sql)?.execute([seq])?;
+        }
+        let expired = batch.rows.get(&seq.cast_unsigned()).map(|standing| &standing.row.task);
+        for task in expired.into_iter().filter(|task| !task.tags.is_empty()) {
+            for tag in &task.tags {
+                let tag = params![task.scope.as_str(), &**tag, seq];
+                writing.prepare_cached(UNTAG)?.execute(tag)?;
+            }
         }
     }
     for id in &batch.forgotten {

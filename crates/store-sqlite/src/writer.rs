@@ -24,6 +24,7 @@ use crate::log::{Log, Need};
 use crate::owner::Lock;
 use crate::payload;
 use crate::rows::Statements;
+use crate::settled::Settled;
 use crate::write;
 
 /// What a writer needs to begin.
@@ -69,7 +70,7 @@ impl Writer {
         let taken = Log::of(&mut connection, &start.path, start.durability).and_then(|log| {
             Ok((log, take_over(&start, &connection, &statements, Vec::new(), start.reattach)?))
         });
-        let (log, (ledger, epoch, rows)) = match taken {
+        let (log, (ledger, settled, epoch, rows)) = match taken {
             Ok(taken) => taken,
             Err(fault) if fault.is_damage() => {
                 drop(connection);
@@ -82,14 +83,14 @@ impl Writer {
         lock.set_instance(epoch)?;
         start.files.begin_epoch(epoch);
         database::keep_log(&start.path, start.durability)?;
-        database::sweep(&connection, &start.files, &ledger)?;
+        database::sweep(&connection, &start.files)?;
         let survivors = with_inputs(&connection, &start.files, rows)?;
         let files = Arc::clone(&start.files);
         let housekeeper = Housekeeper::start(&start.path, start.durability, files)?;
         if is_checked_later {
             housekeeper.give(Chore::Check);
         }
-        start.shared.begin_life(ledger);
+        start.shared.begin_life(ledger, settled);
         let unnamed = Vec::new();
         Ok((
             Self { start, connection, log, statements, housekeeper, unnamed, _lock: lock },
@@ -185,12 +186,13 @@ impl Writer {
         let connection = &self.connection;
         let reattach = self.start.reattach;
         let again = |lanes| -> Result<_, Fault> {
-            let (mut ledger, epoch) = database::take_over(connection, &self.statements, lanes)?;
+            let (mut ledger, settled, epoch) =
+                database::take_over(connection, &self.statements, lanes)?;
             ledger.reattach(now, reattach);
-            Ok((ledger, epoch))
+            Ok((ledger, settled, epoch))
         };
         match again(lanes) {
-            Ok((ledger, epoch)) => {
+            Ok((ledger, settled, epoch)) => {
                 tracing::warn!(epoch, "the store is back after a failed commit");
                 let live: Vec<TaskRecord> = ledger
                     .snapshot()
@@ -200,7 +202,7 @@ impl Writer {
                     .collect();
                 self.start.files.begin_epoch(epoch);
                 self.housekeeper.give(Chore::Remove(std::mem::take(&mut self.unnamed)));
-                self.start.shared.begin_life(ledger);
+                self.start.shared.begin_life(ledger, settled);
                 if !live.is_empty() {
                     self.start.sink.changed(&live);
                 }
@@ -228,13 +230,13 @@ fn take_over(
     statements: &Statements,
     known: Vec<database::Lane>,
     reattach: Duration,
-) -> Result<(Ledger, u32, Vec<TaskRecord>), Fault> {
-    let (mut ledger, epoch) = database::take_over(connection, statements, known)?;
+) -> Result<(Ledger, Settled, u32, Vec<TaskRecord>), Fault> {
+    let (mut ledger, settled, epoch) = database::take_over(connection, statements, known)?;
     for (lane, config) in &start.lanes {
         ledger.set_lane(lane.clone(), config.clone());
     }
     let rows = ledger.reattach(start.now, reattach);
-    Ok((ledger, epoch, rows))
+    Ok((ledger, settled, epoch, rows))
 }
 
 fn with_inputs(

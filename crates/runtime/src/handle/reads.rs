@@ -10,9 +10,12 @@ use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{ArtifactId, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::lifecycle::State;
 use raincheck_core::log::{Line, may_grow};
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Cursor, Filter, Found, LaneView, Page, Update, UpdateResult};
+use raincheck_core::store::{
+    Cursor, Filter, Found, LaneView, Page, TaskStatus, Update, UpdateResult,
+};
 use raincheck_core::task::{TaskDetails, TaskEvent, TaskRecord, WaitReason};
 
 use super::{Accepted, Cancelled, Handle, Kept, View, Waited};
@@ -48,7 +51,30 @@ impl Handle {
         })
     }
 
-    /// Reads a task once it has ended, or as it is when the wait is over [TIME-1].
+    /// Reads where a task stands, without what it was given and what came of it: however large these
+    /// are, nothing of them is read [DUR-8].
+    ///
+    /// # Errors
+    /// `not_found` for an id that is not the scope's [SCOPE-2]; `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn status(&self, scope: &Scope, id: TaskId) -> Result<View, Error> {
+        self.shared.ready().await?;
+        let status = self.shared.store.status(scope, id).await?.ok_or_else(Error::not_found)?;
+        let TaskStatus { record, progress, partial } = status;
+        let position = self.shared.position(&record).await?;
+        let (newer, newer_partial) = self.shared.report(&record);
+        Ok(View {
+            progress: newer.or(progress),
+            partial: newer_partial.or(partial),
+            payload: None,
+            record,
+            position,
+        })
+    }
+
+    /// Reads a task once it has ended, or its [status](Self::status) when the wait is over [TIME-1].
     ///
     /// # Errors
     /// `not_found` for an id that is not the scope's; `storage_unavailable`.
@@ -56,24 +82,21 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn wait_end(&self, scope: &Scope, id: TaskId, wait: Duration) -> Result<View, Error> {
-        if wait.is_zero() {
-            // No timer: the shortest one lasts a millisecond.
-            return self.view(scope, id).await;
-        }
         self.shared.ready().await?;
-        let deadline = Instant::now() + wait.min(FOREVER);
+        // No timer for no time: the shortest one lasts a millisecond.
+        let deadline = (!wait.is_zero()).then(|| Instant::now() + wait.min(FOREVER));
         let mut watch = self.watch(id);
         loop {
-            match self.shared.store.find(scope, id).await? {
-                Found::Task(record, payload) if record.state.is_terminal() => {
-                    return self.show(record, payload).await;
-                }
-                Found::Task(..) => {}
-                Found::Tombstone(record) => return Ok(tombstone(record)),
-                Found::Absent => return Err(Error::not_found()),
-            }
-            if timeout_at(deadline, watch.ended()).await.is_err() {
+            let record = self.shared.store.record(scope, id).await?.ok_or_else(Error::not_found)?;
+            if record.state.is_terminal() {
                 return self.view(scope, id).await;
+            }
+            let is_over = match deadline {
+                Some(deadline) => timeout_at(deadline, watch.ended()).await.is_err(),
+                None => true,
+            };
+            if is_over {
+                return self.status(scope, id).await;
             }
         }
     }
@@ -163,11 +186,9 @@ impl Handle {
             UpdateResult::Late(record) | UpdateResult::Refused(record, _) => {
                 Ok(Cancelled { record, acknowledged: false })
             }
-            UpdateResult::Absent => match self.shared.store.find(scope, id).await? {
-                Found::Task(record, _) | Found::Tombstone(record) => {
-                    Ok(Cancelled { record, acknowledged: false })
-                }
-                Found::Absent => Err(Error::not_found()),
+            UpdateResult::Absent => match self.shared.store.record(scope, id).await? {
+                Some(record) => Ok(Cancelled { record, acknowledged: false }),
+                None => Err(Error::not_found()),
             },
         }
     }
@@ -212,13 +233,10 @@ impl Handle {
         let mut watch = self.watch(id);
         let mut is_over = wait.is_zero();
         loop {
-            let record = match self.shared.store.find(scope, id).await? {
-                Found::Task(record, _) => record,
-                Found::Tombstone(_) => {
-                    return Err(Error::new(Kind::Expired, "the retention of the task is over"));
-                }
-                Found::Absent => return Err(Error::not_found()),
-            };
+            let record = self.shared.store.record(scope, id).await?.ok_or_else(Error::not_found)?;
+            if record.state == State::Expired {
+                return Err(Error::new(Kind::Expired, "the retention of the task is over"));
+            }
             // An executor that is still being stopped may write on after the end of its task.
             let has_writer = may_grow(record.state) || self.shared.has_executor(id);
             let page = self.shared.logs.read(id, after, limit).await?;

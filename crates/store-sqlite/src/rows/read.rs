@@ -17,7 +17,7 @@ use raincheck_core::task::{Task, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use super::spec::Spec;
-use super::{kind_of, task_id};
+use super::{Statements, kind_of, known, task_id};
 use crate::fault::Fault;
 
 /// How many names are remembered: tools, lanes, scopes and workers are few, unless something is odd.
@@ -26,43 +26,63 @@ const MAX_WORDS: usize = 4096;
 /// So many tasks are read by two threads, each with a connection of its own.
 const SHARED: i64 = 20_000;
 
-/// Reads every task in the order of acceptance. `further` opens a further connection to the file.
-pub(crate) fn all(
+/// Below one in so many, what lives is read by its index and not with all that has ended.
+const SPARSE: i64 = 4;
+
+pub(super) const N_LIVE: &str =
+    "SELECT count(*) FROM tasks INDEXED BY live_tasks WHERE ended_at IS NULL";
+
+/// Reads, in the order of acceptance, every task that has not ended or whose attempt still holds a
+/// place. `further` opens a further connection to the file.
+pub(crate) fn live(
     connection: &Connection,
-    select: &str,
+    statements: &Statements,
     further: impl FnOnce() -> Result<Connection, Fault> + Send,
 ) -> Result<Vec<TaskRecord>, Fault> {
     let ends = "SELECT min(seq), max(seq) FROM tasks";
     let ends: (Option<i64>, Option<i64>) =
         connection.query_row(ends, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (Some(first), Some(last)) = ends else { return Ok(Vec::new()) };
-    if last - first < SHARED {
-        return between(connection, select, first, last);
-    }
+    let n_live: i64 = connection.query_row(N_LIVE, [], |row| row.get(0))?;
+    let mut rows = if n_live < (last - first) / SPARSE {
+        gather(connection, &statements.live, &[])?
+    } else if n_live < SHARED {
+        gather(connection, &statements.scan, &[first, last])?
+    } else {
+        both_halves(connection, &statements.scan, first, last, further)?
+    };
+    rows.append(&mut gather(connection, &statements.holders, &[])?);
+    rows.sort_by_key(|row| row.seq);
+    Ok(rows)
+}
+
+fn both_halves(
+    connection: &Connection,
+    scan: &str,
+    first: i64,
+    last: i64,
+    further: impl FnOnce() -> Result<Connection, Fault> + Send,
+) -> Result<Vec<TaskRecord>, Fault> {
     let middle = first + (last - first) / 2;
     thread::scope(|threads| {
         let newer = thread::Builder::new()
-            .spawn_scoped(threads, move || between(&further()?, select, middle + 1, last))?;
-        let older = between(connection, select, first, middle);
-        let newer = newer.join().map_err(|_| Fault::Broken("a reader that panicked"))?;
+            .spawn_scoped(threads, move || gather(&further()?, scan, &[middle + 1, last]))?;
+        let older = gather(connection, scan, &[first, middle]);
+        let newer = newer.join().map_err(|_| Fault::Damaged("a reader that panicked"))?;
         let (mut rows, mut newer) = (older?, newer?);
         rows.append(&mut newer);
         Ok(rows)
     })
 }
 
-fn between(
-    connection: &Connection,
-    select: &str,
-    first: i64,
-    last: i64,
-) -> Result<Vec<TaskRecord>, Fault> {
-    let mut statement = connection.prepare(select)?;
-    let mut found = statement.query([first, last])?;
+/// Reads rows; those that this version cannot read are left where they are.
+fn gather(connection: &Connection, sql: &str, ends: &[i64]) -> Result<Vec<TaskRecord>, Fault> {
+    let mut statement = connection.prepare(sql)?;
+    let mut found = statement.query(rusqlite::params_from_iter(ends))?;
     let mut common = Common::default();
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
-        rows.push(read(&mut Columns { row, place: 0 }, &mut common)?);
+        rows.extend(known(read(&mut Columns { row, place: 0 }, &mut common))?);
     }
     Ok(rows)
 }
@@ -200,7 +220,13 @@ struct Columns<'r, 's> {
 impl<'r> Columns<'r, '_> {
     fn take<T: FromSql>(&mut self) -> Result<T, Fault> {
         self.place += 1;
-        Ok(self.row.get(self.place - 1)?)
+        self.row.get(self.place - 1).map_err(|error| {
+            if error.sqlite_error().is_some() {
+                error.into()
+            } else {
+                Fault::Broken("a value of another type")
+            }
+        })
     }
 
     /// Takes a text where it lies.

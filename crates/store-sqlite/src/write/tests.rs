@@ -1,5 +1,6 @@
 use super::*;
 use crate::payload;
+use crate::{list, settled};
 
 /// How SQLite finds the rows of each statement that a task's life needs.
 fn plans() -> String {
@@ -8,10 +9,23 @@ fn plans() -> String {
     let mut connection = Connection::open(&path).expect("a file");
     crate::schema::migrate(&mut connection, &path).expect("the tables");
     let rows = Statements::new();
-    let find = crate::reader::find_sql(&rows::columns());
     let statements = [
-        rows.select.as_str(),
-        &find,
+        rows.scan.as_str(),
+        &rows.live,
+        &rows.holders,
+        &rows::BY_SEQ,
+        &rows::BY_ID,
+        list::LIVE,
+        list::BY_STATE,
+        list::BY_TOOL,
+        list::BY_TAG,
+        list::SUBMITTED_AFTER,
+        settled::KEYS,
+        settled::BY_KEY,
+        settled::NEXT_DUE,
+        settled::DUE,
+        settled::TOMBSTONES,
+        crate::database::IS_NAMED,
         &rows.update,
         RESULTS,
         OLD_ATTEMPTS,
@@ -25,6 +39,7 @@ fn plans() -> String {
         EXPIRE[4],
         payload::INPUTS,
         payload::RESULTS,
+        payload::STATUS,
         payload::EVENTS,
         payload::ATTEMPTS,
         payload::ARTIFACTS,
@@ -49,7 +64,21 @@ fn plans() -> String {
 fn every_statement_finds_its_rows_by_key() {
     expect_test::expect![[r#"
         SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)
+        SELECT id, scope, tool, lane, priority, key, | SCAN tasks USING INDEX live_tasks
+        SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INDEX tasks_by_id (id=?); USING INDEX sqlite_autoindex_slots_1 FOR IN-OPERATOR
+        SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
         SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INDEX tasks_by_id (id=?)
+        SELECT seq FROM tasks WHERE scope = ? AND en | SEARCH tasks USING INDEX live_tasks (scope=? AND seq>? AND seq<?)
+        SELECT seq FROM tasks WHERE scope = ? AND en | SEARCH tasks USING INDEX ended_by_state (scope=? AND state=? AND seq>? AND seq<?)
+        SELECT seq FROM tasks WHERE scope = ? AND en | SEARCH tasks USING INDEX ended_by_tool (scope=? AND tool=? AND state=? AND seq>? AND seq<?)
+        SELECT seq FROM task_tags WHERE scope = ? AN | SEARCH task_tags USING PRIMARY KEY (scope=? AND tag=? AND seq>? AND seq<?)
+        SELECT min(block) << 10 FROM submit_times WH | SEARCH submit_times
+        SELECT scope, tool, key FROM tasks INDEXED B | SCAN tasks USING INDEX ended_by_key
+        SELECT id FROM tasks WHERE scope = ? AND too | SEARCH tasks USING INDEX ended_by_key (scope=? AND tool=? AND key=?)
+        SELECT min(retention_at) FROM tasks WHERE re | SEARCH tasks USING COVERING INDEX by_retention (retention_at>?)
+        SELECT id FROM tasks WHERE retention_at IS N | SEARCH tasks USING INDEX by_retention (retention_at>? AND retention_at<?)
+        SELECT id FROM tasks WHERE state = 'expired' | SEARCH tasks USING INDEX tombstones (updated_at<?)
+        SELECT EXISTS (SELECT 1 FROM tasks t LEFT JO | SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SEARCH t USING COVERING INDEX tasks_by_id (id=?); SEARCH i USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN; SEARCH r USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN
         UPDATE tasks SET state = ?, waiting = ?, rea | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
         INSERT INTO results (seq, outcome, outcome_f | 
         DELETE FROM attempts WHERE seq = ? AND attem | SEARCH attempts USING PRIMARY KEY (seq=?)
@@ -63,6 +92,7 @@ fn every_statement_finds_its_rows_by_key() {
         DELETE FROM artifacts WHERE seq = ?          | SEARCH artifacts USING PRIMARY KEY (seq=?)
         SELECT body, file FROM inputs WHERE seq = ?  | SEARCH inputs USING INTEGER PRIMARY KEY (rowid=?)
         SELECT outcome, outcome_file, late, late_fil | SEARCH results USING INTEGER PRIMARY KEY (rowid=?)
+        SELECT progress, partial FROM results WHERE  | SEARCH results USING INTEGER PRIMARY KEY (rowid=?)
         SELECT n, at, attempt, fence, from_state, to | SEARCH task_events USING PRIMARY KEY (seq=?)
         SELECT attempt, fence, worker, started_at, e | SEARCH attempts USING PRIMARY KEY (seq=?)
         SELECT id, name, kind, size, sha256, path FR | SEARCH artifacts USING PRIMARY KEY (seq=?)

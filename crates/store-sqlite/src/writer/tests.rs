@@ -7,10 +7,12 @@ use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::Change;
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
+use raincheck_core::progress::Progress;
 use raincheck_core::retry::Policy;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    ChangeSink, Claim, Filter, Found, Submit, Submitted, TaskStore as _, Update, UpdateResult,
+    ChangeSink, Claim, Filter, Found, Heartbeat, Submit, Submitted, TaskStore as _, Update,
+    UpdateResult,
 };
 use raincheck_core::task::{Limits, Outcome, Resources, Task};
 
@@ -294,4 +296,85 @@ async fn a_sink_that_panics_leaves_nobody_waiting() {
         let error = submit(&store, n).await.expect_err("closed");
         assert_eq!(error.to_string(), "the store is closed");
     }
+}
+
+/// Ends so many tasks, and commits often enough that the first of them leave memory.
+async fn end_many(store: &SqliteStore, n_tasks: u64) {
+    store.set_lane("lane".into(), lane::Config::new(9, 9_999)).await.expect("room");
+    let cancel = |n| {
+        let change = Change::RequestCancel { reason: None };
+        Update { fence: None, ..Update::attempt(id(n), raincheck_core::ids::Fence::NONE, change) }
+    };
+    for first in (0..n_tasks).step_by(100) {
+        let batch = (first..first + 100).map(one).collect();
+        let posted = store.submit(NOW, batch, None).await.expect("submits");
+        posted.receipt.committed().await.expect("their commit");
+        let ends = (first..first + 100).map(cancel).collect();
+        let posted = store.update(NOW, ends, None).await.expect("ends");
+        posted.receipt.committed().await.expect("their commit");
+    }
+}
+
+#[tokio::test]
+async fn what_has_ended_leaves_memory_with_the_commits_that_follow() {
+    // [DUR-8]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    end_many(&store, 3_000).await;
+    let n_here = store.shared.with(|front| front.ledger.len());
+    assert!(n_here < 1_400, "{n_here} of 3,000");
+    assert_eq!(state(&store, 0).await, Some(State::Cancelled));
+    drop(store);
+    let (store, _) = open(folder.path()).await;
+    assert_eq!(store.shared.with(|front| front.ledger.len()), 0);
+    assert_eq!(state(&store, 2_999).await, Some(State::Cancelled));
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_changes_nothing_of_what_had_left_memory() {
+    // [DUR-5] [DUR-8]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    submit(&store, 7_000).await.expect("a task");
+    let claimed = lease(&store).await.expect("its lease");
+    let gone = Change::GiveUp(Outcome::Cancelled);
+    let update = Update::attempt(id(7_000), claimed.record.fence, gone);
+    let posted = store.update(NOW, vec![Update { releases: true, ..update }], None).await;
+    posted.expect("its end").receipt.committed().await.expect("its commit");
+    end_many(&store, 1_200).await;
+    assert!(store.shared.with(|front| front.ledger.get(id(7_000)).is_none()), "it left");
+    store.faults.fail(0, 1);
+    finish(&store, &claimed).await.expect_err("its commit fails");
+    recover(&store).await;
+    let Ok(Found::Task(record, details)) = store.find(&Scope::local(), id(7_000)).await else {
+        panic!("it is on the disk")
+    };
+    assert!(details.late.is_none() && record.state == State::Cancelled, "{record:?}");
+    let late = finish(&store, &claimed).await.expect("it comes again");
+    assert!(matches!(late, UpdateResult::Late(_)), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_says_nothing_new_writes_nothing() {
+    // [LEASE-2]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    submit(&store, 1).await.expect("a task");
+    let claimed = lease(&store).await.expect("its lease");
+    let beat = |percent| Heartbeat {
+        id: id(1),
+        fence: claimed.record.fence,
+        progress: Some(Progress { percent: Some(percent), ..Progress::default() }),
+        partial: Some(Json::parse("[1]").expect("JSON")),
+    };
+    let mut heads = Vec::new();
+    for percent in [1.0, 1.0, 2.0, 2.0] {
+        store.heartbeat(NOW, vec![beat(percent)]).await.expect("a heartbeat");
+        heads.push(store.shared.with(|front| front.head()));
+    }
+    assert_eq!([heads[1] - heads[0], heads[2] - heads[1], heads[3] - heads[2]], [0, 1, 0]);
+    store.barrier().committed().await.expect("a commit");
+    let status = store.status(&Scope::local(), id(1)).await.expect("read").expect("a task");
+    assert_eq!(status.progress.and_then(|progress| progress.percent), Some(2.0));
+    assert!(status.partial.is_some());
 }

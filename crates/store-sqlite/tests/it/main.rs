@@ -18,6 +18,7 @@ mod owner;
 mod power;
 mod reader;
 mod reopen;
+mod settled;
 #[cfg(target_os = "linux")]
 mod syncs;
 #[cfg(target_os = "linux")]

@@ -72,7 +72,7 @@ pub(super) async fn call(
             Ok(after) => after,
             Err(bad) => {
                 // A foreign id is told as such, whatever cursor comes with it [SCOPE-2].
-                engine.view(&caller.scope, id).await?;
+                engine.status(&caller.scope, id).await?;
                 return Err(bad);
             }
         },

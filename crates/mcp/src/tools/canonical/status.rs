@@ -34,13 +34,13 @@ pub(super) async fn call(
 ) -> Result<Answer, Error> {
     let mut fields = Fields::read(arguments, &["task_id"])?;
     let id = task_id(&mut fields)?;
-    let view = facade.engine().view(&caller.scope, id).await?;
+    let view = facade.engine().status(&caller.scope, id).await?;
     Ok(answer(&view, facade.engine().now()))
 }
 
 /// Answers with the status of a task, or with what is left of it once its retention is over.
 pub(super) fn answer(view: &View, now: Timestamp) -> Answer {
-    if view.payload.is_none() {
+    if view.record.state == State::Expired {
         return Answer::json(&Tombstone::of(&view.record));
     }
     Answer::json(&Status {
