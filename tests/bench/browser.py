@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Measures browser servers on stdio with one client and one simulated extension; one JSON object a line.
 
-    cargo build --release --package browser-mcp
+    cargo build --locked --profile dist --package browser-mcp
     npm install --prefix target/peers --ignore-scripts gasoline-mcp@0.7.9
     python3 tests/bench/browser.py [--quick] [--rounds 5]
 
 What is compared, as shipped:
   browser-mcp   its store in a file, which survives a crash of the process
-  gasoline      gasoline-mcp 0.7.9 from npm: a bridge process and a daemon, in memory; left out when it is not there
+  gasoline      gasoline-mcp 0.7.9 from npm: a bridge process and a daemon, in memory; left out when it is not there.
+                It refuses more than 500 calls a minute, so it is paced: a call waits, outside the clock, for its turn
 
 The extension is this script, in a process of its own: it holds one poll, and answers every command at once.
 The client writes and reads raw bytes and parses nothing inside the clock. The rounds alternate between the
@@ -21,6 +22,7 @@ Python 3.11, standard library, Linux.
 """
 
 import argparse
+import collections
 import http.client
 import json
 import multiprocessing
@@ -39,7 +41,19 @@ from stdio import ROOT, TARGET, Server, machine, micro, quantile, show
 GASOLINE = ROOT / "target/peers/node_modules/@brennhill/gasoline-linux-x64/bin/gasoline"
 #: A tab holds 32 commands in line: a flood goes to many.
 TABS = 30
-PROFILE = os.environ.get("RAINCHECK_BENCH_PROFILE", "release")
+PROFILE = os.environ.get("RAINCHECK_BENCH_PROFILE", "dist")
+
+
+class Pace:
+    """Lets no more than so many calls through in any minute."""
+
+    def __init__(self, calls_a_minute):
+        self.made = collections.deque(maxlen=calls_a_minute)
+
+    def wait(self):
+        if len(self.made) == self.made.maxlen:
+            time.sleep(max(0.0, self.made[0] + 60 - time.monotonic()))
+        self.made.append(time.monotonic())
 
 
 class Browser:
@@ -54,6 +68,9 @@ class Browser:
         endpoint = Path(home, "run/browser/endpoint.json")
         until(endpoint.exists)
         self.endpoint = json.loads(endpoint.read_text())
+
+    def turn(self):
+        pass
 
     def extension(self, mode):
         return start(browser_extension, self.endpoint["port"], self.endpoint["secret"], mode)
@@ -85,6 +102,8 @@ class Gasoline:
 
     def __init__(self, home):
         self.home, self.port = home, free_port()
+        #: Its limit is 500; what it counts beside the calls is not known.
+        self.pace = Pace(450)
         argv = [GASOLINE, "--parallel", "--port", str(self.port), "--state-dir", home]
         os.environ["HOME"], before = home, os.environ["HOME"]
         self.server = Server(argv, home)
@@ -92,6 +111,9 @@ class Gasoline:
         self.pid_file = Path(home, f"run/gasoline-{self.port}.pid")
         until(self.pid_file.exists)
         self.pid = int(self.pid_file.read_text().split()[0])
+
+    def turn(self):
+        self.pace.wait()
 
     def extension(self, mode):
         return start(gasoline_extension, self.port, mode)
@@ -202,6 +224,7 @@ def times(rig, make, n, pause=0.0):
     for i in range(n):
         if pause:
             time.sleep(pause)
+        rig.turn()
         taken.extend(rig.server.times(1, "tools/call", make(i)))
     return sorted(taken)
 

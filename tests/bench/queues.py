@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Drains filled queues of the durable engine and of other embedded queues, in one run; prints JSON lines.
 
-    cargo build --release --manifest-path tests/bench/Cargo.toml --target-dir target/bench
-    cargo build --release --manifest-path tests/bench/queue-peers/Cargo.toml --target-dir target/bench-peers
+    cargo build --locked --release --manifest-path tests/bench/Cargo.toml --target-dir target/bench
+    cargo build --locked --release --manifest-path tests/bench/queue-peers/Cargo.toml --target-dir target/bench-peers
     python3 tests/bench/queues.py [--quick]
 
 Everything writes to a new file in one folder, in WAL mode with `synchronous = FULL`: what is done stays
@@ -65,7 +65,7 @@ def main():
     rounds, n_jobs, seconds = (1, 2000, 2) if options.quick else (3, 20000, 5)
     for path, manifest in ((OURS, "tests/bench"), (PEERS, "tests/bench/queue-peers")):
         if not path.exists():
-            sys.exit(f"{path} is missing; build it: cargo build --release --manifest-path {manifest}/Cargo.toml "
+            sys.exit(f"{path} is missing; build it: cargo build --locked --release --manifest-path {manifest}/Cargo.toml "
                      f"--target-dir {path.parents[1]}")
     for n_workers in (1, 16):
         rates = medians(options.folder, drains(n_workers, n_jobs, seconds), rounds)

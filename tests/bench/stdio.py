@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures servers on stdio with one client, in one run; prints one JSON object a line.
 
-    cargo build --release --package raincheck-cli
-    cargo build --release --manifest-path tests/bench/Cargo.toml --target-dir target/bench
+    cargo build --locked --profile dist --package raincheck-cli
+    cargo build --locked --release --manifest-path tests/bench/Cargo.toml --target-dir target/bench
     python3 tests/bench/stdio.py [--quick]
 
 What is compared:
@@ -258,7 +258,7 @@ def crowd(argv, home, live, burst):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, to see that it works")
-    parser.add_argument("--raincheck", default=TARGET / "release/raincheck", type=Path)
+    parser.add_argument("--raincheck", default=TARGET / "dist/raincheck", type=Path)
     parser.add_argument("--bench-target", default=TARGET / "bench", type=Path, help="where tests/bench was built")
     args = parser.parse_args()
     share = 10 if args.quick else 1
