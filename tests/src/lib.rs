@@ -1,2 +1,20 @@
 //! What is tested from outside: the real binary under raw lines and the official SDKs, and a model
 //! of the engine in which every order of events is tried. Everything is in `it`.
+//!
+//! The Rust examples of the tutorials and guides are compiled here, too.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/tutorials/first-rust-server.md")]
+struct FirstRustServer;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/how-to/embed.md")]
+struct Embed;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/how-to/own-tool-set.md")]
+struct OwnToolSet;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/how-to/own-store.md")]
+struct OwnStore;

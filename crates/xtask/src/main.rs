@@ -13,7 +13,8 @@ use crate::repository::Repository;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   tidy   checks what no compiler checks: crate edges, file sizes, cited requirements, links
-  docs   writes the generated parts of docs/ from the tables in crates/core
+  docs   writes the generated parts of docs/ from the tables in crates/core and from the binaries,
+         which `cargo build --workspace` has to have built
 ";
 
 fn main() -> anyhow::Result<ExitCode> {

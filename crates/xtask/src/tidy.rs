@@ -42,7 +42,7 @@ pub(crate) fn faults(repository: &Repository) -> anyhow::Result<Vec<Fault>> {
     faults.extend(files::check(repository));
     faults.extend(citations::check(repository));
     faults.extend(links::check(repository));
-    for (path, _) in docs::outdated(repository)? {
+    for (path, _) in docs::outdated(repository, None)? {
         faults.push(Fault::new(path, "a generated part is out of date; run `cargo xtask docs`"));
     }
     Ok(faults)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use raincheck_core::error::{Guarantee, TABLE};
+use raincheck_core::error::{Guarantee, Recovery, TABLE};
 
 /// Lists every kind of failure with its row.
 pub(super) fn table() -> String {
@@ -24,6 +24,28 @@ pub(super) fn table() -> String {
             entry.recovery.as_str(),
             entry.hint,
         );
+    }
+    text
+}
+
+/// Lists every kind of failure for people who met one: its code, and what to do.
+pub(super) fn codes() -> String {
+    let mut text = String::from(
+        "| code | did the work run? | call again? | what to do |\n|---|---|---|---|\n",
+    );
+    for entry in TABLE {
+        let ran = match entry.guarantee {
+            Some(Guarantee::NotExecuted) => "no",
+            Some(Guarantee::Executed) => "yes",
+            Some(Guarantee::Unknown) => "not known",
+            None => "–",
+        };
+        let again = match (entry.is_retryable, entry.recovery) {
+            (true, _) => "yes",
+            (false, Recovery::InspectThenRetry) => "after a look at what it left",
+            (false, Recovery::Retry | Recovery::None) => "no",
+        };
+        let _ = writeln!(text, "| `{}` | {ran} | {again} | {} |", entry.code, entry.hint);
     }
     text
 }
