@@ -7,6 +7,7 @@ mod name;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use raincheck_core::ids::ArtifactId;
 use raincheck_core::task::Artifact;
@@ -16,6 +17,9 @@ use crate::supervise::Claim;
 
 /// The most artifacts of one attempt.
 const MAX_ARTIFACTS: usize = 10_000;
+
+/// The most bytes of all artifacts of one attempt together. More is not read, let alone kept.
+pub(crate) const MAX_BYTES: u64 = 16 << 30;
 
 /// The most files that are told one by one to be none.
 const MAX_NOTES: usize = 50;
@@ -49,16 +53,27 @@ impl Collected {
     }
 }
 
+/// Tells whether the program left nothing at all.
+pub(crate) fn is_empty(shelf: &Shelf) -> bool {
+    match std::fs::read_dir(&shelf.from) {
+        Ok(mut entries) => entries.next().is_none(),
+        // The one that takes them says what is wrong.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
 /// Takes every regular file below `shelf.from` into keeping, without following a link.
 ///
 /// Files are moved, made read-only and hashed. What the program said about them gives each its kind.
-/// It must have ended, with everything it started.
+/// It must have ended, with everything it started. Once `is_cut` is set nothing more is read, and
+/// nothing is kept.
 ///
 /// # Errors
 /// When a folder cannot be opened or made. What cannot be kept of single files becomes a note.
 pub(crate) fn collect(
     shelf: &Shelf,
     claims: &[Claim],
+    is_cut: &AtomicBool,
     new_id: impl FnMut() -> ArtifactId,
 ) -> io::Result<Collected> {
     let mut notes = Vec::new();
@@ -72,7 +87,7 @@ pub(crate) fn collect(
         }
     }
 
-    let kept = keep(shelf, new_id)?;
+    let kept = keep(shelf, is_cut, new_id)?;
     notes.extend(kept.notes);
     let mut n_untold = kept.n_untold;
     let mut artifacts = Vec::with_capacity(kept.files.len());
@@ -126,7 +141,11 @@ struct Haul {
 use keep::keep;
 
 #[cfg(not(unix))]
-fn keep(_shelf: &Shelf, _new_id: impl FnMut() -> ArtifactId) -> io::Result<Haul> {
+fn keep(
+    _shelf: &Shelf,
+    _is_cut: &AtomicBool,
+    _new_id: impl FnMut() -> ArtifactId,
+) -> io::Result<Haul> {
     Ok(Haul::default())
 }
 

@@ -9,6 +9,7 @@ mod program;
 mod result;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -23,8 +24,10 @@ use raincheck_core::time::Timestamp;
 use raincheck_runtime::{Attempt, StopReason, TaskContext};
 
 use crate::artifacts::{self, Collected};
-use crate::os::Order;
-use crate::supervise::{Ended, Limits, Listener, note, supervise};
+use crate::order::{Limits, Order};
+use crate::os::place_fault;
+use crate::patience::pass;
+use crate::supervise::{Ended, Listener, note, supervise};
 use crate::tool::CommandTool;
 
 use folder::Folder;
@@ -47,10 +50,11 @@ pub(crate) async fn run(
     attempt: Attempt,
     context: &TaskContext,
 ) -> Outcome {
-    let folder = match Folder::create(root, context.id(), context.attempt_number()).await {
-        Ok(folder) => folder,
-        Err(error) => return Outcome::Failed(no_folder(&error)),
-    };
+    let folder = Folder::of(root, context.id(), context.attempt_number());
+    let fresh = folder.clone();
+    if let Err(error) = folder::blocking(move || fresh.create()).await {
+        return Outcome::Failed(no_folder(&error));
+    }
     let outcome = match order(tool, &folder, &attempt.record, context) {
         Ok(order) => run_in(tool, &folder, order, &attempt, context).await,
         Err(error) => Outcome::Failed(error),
@@ -67,12 +71,15 @@ fn order(
 ) -> Result<Order, Error> {
     let path = environment::path_for(&tool.environment);
     let program = program::find(tool, path.as_deref())?;
+    if let Some(fault) = place_fault() {
+        return Err(program::wrong_place(tool, fault));
+    }
     let mark = environment::mark(context.id());
     let environment = environment::of(tool, folder, context.id(), context.attempt_number());
     let arguments = tool.argv.iter().skip(1).cloned().collect();
     let (program, start_in) = (program.into(), tool.folder.clone().into());
     let asked = &record.task.resources;
-    let limits = Limits::new(asked.memory_mb, asked.scratch_mb, folder.path());
+    let limits = Limits::new(asked.memory_mb, asked.scratch_mb, &folder.out());
     Ok(Order { program, arguments, folder: start_in, environment, mark, limits })
 }
 
@@ -89,7 +96,7 @@ async fn run_in(
     let stop = async {
         tokio::select! {
             () = context.cancellation_token().cancelled() => {}
-            () = pass(attempt.record.task.limits.run_timeout) => is_overdue.store(true, Ordering::Relaxed),
+            () = overdue(attempt.record.task.limits.run_timeout) => is_overdue.store(true, Ordering::Relaxed),
         }
         match context.stop_reason() {
             Some(StopReason::Shutdown) => tool.grace.min(SHUTDOWN_GRACE),
@@ -104,18 +111,20 @@ async fn run_in(
         Err(error) => return Outcome::Failed(program::not_started(tool, &error)),
     };
     context.metrics(metrics(&ended));
-    if ended.is_stopped && is_overdue.into_inner() {
-        return outcome::timed_out(ended.wall);
+    if ended.is_stopped && ended.survivors.is_empty() && is_overdue.into_inner() {
+        return outcome::timed_out(Some(ended.wall));
     }
-    keep_artifacts(folder, &ended, &listener).await;
+    if keep_artifacts(folder, &ended, &listener).await {
+        return outcome::cut(context.stop_reason());
+    }
     let result = folder.read_result().await;
     outcome::of(tool, &ended, result, context.stop_reason())
 }
 
 /// Waits until a run limit is used up; for ever without one.
-async fn pass(limit: Option<Duration>) {
+async fn overdue(limit: Option<Duration>) {
     match limit {
-        Some(limit) => tokio::time::sleep(limit).await,
+        Some(limit) => pass(limit).await,
         None => std::future::pending().await,
     }
 }
@@ -129,26 +138,35 @@ fn metrics(ended: &Ended) -> Metrics {
     }
 }
 
-/// Records what the attempt left, unless the task is over or not this attempt's any more.
-async fn keep_artifacts(folder: &Folder, ended: &Ended, listener: &Heard<'_>) {
+/// Records what the attempt left, unless the task is over or not this attempt's any more. A request to
+/// end that comes meanwhile cuts it short; tells whether it did.
+async fn keep_artifacts(folder: &Folder, ended: &Ended, listener: &Heard<'_>) -> bool {
     let context = listener.0;
-    if matches!(
-        context.stop_reason(),
-        Some(StopReason::TimedOut | StopReason::Lost | StopReason::Shutdown)
-    ) {
-        return;
+    let reason = context.stop_reason();
+    if matches!(reason, Some(StopReason::TimedOut | StopReason::Lost | StopReason::Shutdown)) {
+        return false;
     }
     let (shelf, claims) = (folder.shelf(), ended.claims.clone());
-    let ids = context.clone();
-    let collect = move || artifacts::collect(&shelf, &claims, || ids.new_artifact_id());
-    let collected = match tokio::task::spawn_blocking(collect).await {
+    let (ids, is_cut) = (context.clone(), Arc::new(AtomicBool::new(false)));
+    let cut = Arc::clone(&is_cut);
+    let collect = move || artifacts::collect(&shelf, &claims, &cut, || ids.new_artifact_id());
+    let mut collecting = tokio::task::spawn_blocking(collect);
+    let collected = tokio::select! {
+        collected = &mut collecting => collected,
+        () = context.cancellation_token().cancelled(), if reason.is_none() => {
+            is_cut.store(true, Ordering::Relaxed);
+            collecting.await
+        }
+    };
+    let collected = match collected {
         Ok(Ok(collected)) => collected,
         Ok(Err(error)) => Collected::failed(error.kind()),
-        Err(_) => return,
+        Err(_) => return false,
     };
     collected.artifacts.into_iter().for_each(|artifact| context.artifact(artifact));
     let notes = collected.notes.into_iter().map(|text| note(listener, text)).collect();
     context.logs(notes).await;
+    is_cut.load(Ordering::Relaxed)
 }
 
 /// What the system says of a folder that cannot be made, without the path.

@@ -19,10 +19,16 @@ use raincheck_runtime::{
 
 use crate::attempt;
 use crate::supervisor::Supervisor;
+#[cfg(unix)]
+use crate::supervisor::Supervisors;
 use crate::tool::CommandTool;
 
 /// What a task's cancel grace has beyond the tool's own, so that the executor's word comes first.
-const GRACE_MARGIN: Duration = Duration::from_secs(2);
+const GRACE_MARGIN: Duration = Duration::from_secs(8);
+
+/// How long the artifacts of an attempt may take beyond its run limit: the most that may be kept,
+/// from a slow disk.
+const COLLECTING: Duration = Duration::from_secs(600);
 
 /// Command tools, and the folder that holds what their tasks leave.
 ///
@@ -54,7 +60,10 @@ pub struct Commands {
 struct Shelf {
     root: PathBuf,
     tools: BTreeMap<ToolName, CommandTool>,
-    supervisor: Option<Supervisor>,
+    #[cfg(unix)]
+    supervisors: Supervisors,
+    /// Whether programs are given supervisors.
+    is_supervised: bool,
     /// Whether it was said that programs do not outlive this process.
     is_warned: AtomicBool,
 }
@@ -78,8 +87,7 @@ impl Commands {
             Ok((tool.spec.name.clone(), CommandTool { folder, ..tool }))
         });
         let tools = placed.collect::<io::Result<_>>()?;
-        let (supervisor, is_warned) = (None, AtomicBool::new(false));
-        Ok(Self { shelf: Arc::new(Shelf { root, tools, supervisor, is_warned }) })
+        Ok(Self { shelf: Arc::new(Shelf::new(root, tools, None)) })
     }
 
     /// Gives every program a supervisor, so that it outlives this process and is taken up by the next.
@@ -90,8 +98,7 @@ impl Commands {
     pub fn supervised_by(self, supervisor: impl Into<Option<Supervisor>>) -> Self {
         let Shelf { root, tools, .. } = &*self.shelf;
         let (root, tools) = (root.clone(), tools.clone());
-        let (supervisor, is_warned) = (supervisor.into(), AtomicBool::new(false));
-        Self { shelf: Arc::new(Shelf { root, tools, supervisor, is_warned }) }
+        Self { shelf: Arc::new(Shelf::new(root, tools, supervisor.into())) }
     }
 }
 
@@ -105,8 +112,9 @@ impl ToolSet for Commands {
         let tool = self.shelf.find(&call.tool)?;
         let mut placement = TaskPlan::from_spec(&tool.spec);
         placement.limits.grace = tool.grace + GRACE_MARGIN;
-        // The limit is kept where the program is; the engine only steps in when that fails.
-        placement.limits.run_margin = tool.grace + GRACE_MARGIN;
+        // The limit is kept where the program is; the engine only steps in when that fails. It cannot
+        // tell a program that runs from artifacts that are being taken.
+        placement.limits.run_margin = tool.grace + GRACE_MARGIN + COLLECTING;
         if self.shelf.start_report() == StartReport::ByExecutor {
             // Only the folder of the attempt proves that nothing ran; time does not.
             placement.limits.accept = Duration::MAX;
@@ -143,10 +151,9 @@ impl Executor for Shelf {
             Err(error) => return Outcome::Failed(error),
         };
         #[cfg(unix)]
-        if let Some(supervisor) = &self.supervisor
-            && context.protocol().log_folder().is_some()
-        {
-            return attempt::run_apart(tool, &self.root, supervisor, attempt, &context).await;
+        if self.is_supervised && context.protocol().log_folder().is_some() {
+            let supervisors = &self.supervisors;
+            return attempt::run_apart(tool, &self.root, supervisors, attempt, &context).await;
         }
         self.warn(&context);
         if self.start_report() == StartReport::ByExecutor
@@ -159,26 +166,40 @@ impl Executor for Shelf {
 
     #[cfg(unix)]
     async fn reattach(&self, attempt: Attempt, context: TaskContext) -> Option<Outcome> {
+        let (root, supervisors) = (&self.root, &self.supervisors);
         match self.find(&attempt.record.task.tool) {
-            Ok(tool) => attempt::reattach(tool, &self.root, &attempt, &context).await,
-            Err(_) => attempt::reattach_stranger(&self.root, &attempt, &context).await,
+            Ok(tool) => attempt::reattach(tool, root, supervisors, &attempt, &context).await,
+            Err(_) => attempt::reattach_stranger(root, supervisors, &attempt, &context).await,
         }
     }
 
     async fn on_outcome_committed(&self, id: TaskId, number: u32) {
+        #[cfg(unix)]
+        self.supervisors.kept(id, number).await;
         attempt::let_go(&self.root, id, number).await;
     }
 
     fn start_report(&self) -> StartReport {
-        if cfg!(unix) && self.supervisor.is_some() {
-            StartReport::ByExecutor
-        } else {
-            StartReport::BeforeHandOver
-        }
+        if self.is_supervised { StartReport::ByExecutor } else { StartReport::BeforeHandOver }
     }
 }
 
 impl Shelf {
+    fn new(
+        root: PathBuf,
+        tools: BTreeMap<ToolName, CommandTool>,
+        supervisor: Option<Supervisor>,
+    ) -> Self {
+        Self {
+            root,
+            tools,
+            is_supervised: cfg!(unix) && supervisor.is_some(),
+            #[cfg(unix)]
+            supervisors: Supervisors::new(supervisor),
+            is_warned: AtomicBool::new(false),
+        }
+    }
+
     fn find(&self, name: &ToolName) -> Result<&CommandTool, Error> {
         self.tools
             .get(name)

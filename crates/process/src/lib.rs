@@ -30,6 +30,12 @@
 //! Requirement ids in brackets (`[CANCEL-6]`) refer to `docs/spec`.
 #![cfg_attr(not(unix), expect(dead_code, reason = "no other platform runs programs yet"))]
 
+mod order;
+
+mod patience;
+
+mod place;
+
 mod tool;
 
 mod commands;
@@ -45,5 +51,6 @@ mod supervisor;
 mod os;
 
 pub use commands::Commands;
+pub use place::place_fault;
 pub use supervisor::{Supervisor, supervisor_main};
 pub use tool::{CommandTool, DEFAULT_ENVIRONMENT, EnvRule};

@@ -2,45 +2,29 @@
 //! everything that it started.
 //!
 //! **Boundary**: the rest of the crate names no system call. Another platform is another module
-//! with the same five names.
+//! with the same names.
 
 #[cfg(unix)]
 mod unix;
 #[cfg(not(unix))]
 mod unsupported;
 
-use std::ffi::OsString;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::supervise::Limits;
-
 #[cfg(unix)]
-pub(crate) use unix::{Process, Scale, end_marked, spawn, spawn_apart};
+pub(crate) use unix::{
+    Copy, Nest, Process, Scale, Woken, end_marked, end_stranger, exit_now, keep_offspring,
+    place_fault, receive, send, settle_in, spawn, spawn_apart, wait_for,
+};
 #[cfg(not(unix))]
-pub(crate) use unsupported::{Process, Scale, spawn};
+pub(crate) use unsupported::{Process, Scale, place_fault, spawn};
 
 /// The variable that tells a program the number of its control descriptor.
 pub(crate) const CONTROL_FD: &str = "RAINCHECK_CONTROL_FD";
-
-/// What to start.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    /// The file to run.
-    pub(crate) program: OsString,
-    /// Its arguments, without its own name.
-    pub(crate) arguments: Vec<String>,
-    /// The folder it starts in.
-    pub(crate) folder: OsString,
-    /// Its whole environment, but for [`CONTROL_FD`].
-    pub(crate) environment: Vec<(OsString, OsString)>,
-    /// The entry of `environment` that tells this tree from every other.
-    pub(crate) mark: OsString,
-    /// What it may use.
-    pub(crate) limits: Limits,
-}
 
 /// The ends of a program's pipes that are on this side.
 pub(crate) struct Pipes {
@@ -71,6 +55,34 @@ pub(crate) struct Usage {
     pub(crate) cpu: Option<Duration>,
     /// The largest resident memory of any one process, in bytes.
     pub(crate) peak_memory: Option<u64>,
+}
+
+/// A process of a program that could not be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Survivor {
+    pub(crate) pid: i32,
+    /// The number of its user, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<u32>,
+}
+
+impl fmt::Display for Survivor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, user } = self;
+        match user {
+            Some(user) => write!(f, "process {pid} of user {user} could not be ended"),
+            None => write!(f, "process {pid} could not be ended"),
+        }
+    }
+}
+
+/// What a program that ended by itself left running.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// How many processes were ended after it.
+    pub(crate) n_ended: usize,
+    /// What could not be ended.
+    pub(crate) survivors: Vec<Survivor>,
 }
 
 /// Returns the name of a signal, such as `SIGKILL`.

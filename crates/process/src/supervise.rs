@@ -12,6 +12,7 @@ mod pumps;
 mod tail;
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,10 +24,11 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::os::{self, Exit, Order, Pipes, Process, Usage};
+use crate::order::{Limits, Order};
+use crate::os::{self, Exit, Left, Pipes, Process, Survivor, Usage};
 
 pub(crate) use control::Claim;
-pub(crate) use limits::{Excess, Limit, Limits};
+pub(crate) use limits::{Excess, Limit};
 
 /// How long pipes are read after the tree is gone, should somebody outside of it hold them open.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -54,7 +56,7 @@ pub(crate) trait Listener: Send + Sync {
 }
 
 /// The end of a program.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// How it ended; `None` when the system does not tell.
     pub(crate) exit: Option<Exit>,
@@ -71,6 +73,9 @@ pub(crate) struct Ended {
     pub(crate) stdout_tail: String,
     /// Its last lines on standard error.
     pub(crate) stderr_tail: Vec<String>,
+    /// What of it could not be ended and runs on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) survivors: Vec<Survivor>,
     /// What it said about its artifacts, which are taken into keeping at once.
     #[serde(skip)]
     pub(crate) claims: Vec<Claim>,
@@ -80,7 +85,8 @@ pub(crate) struct Ended {
 ///
 /// `stop` resolves to a grace when the program has to end early: its process group gets SIGTERM, and
 /// what is left of its tree after the grace is killed. A program that has ended before `stop` was
-/// seen counts as ended by itself.
+/// seen counts as ended by itself. What may not be killed, such as a process of another user, is
+/// named in the end and in the log, and left.
 ///
 /// # Errors
 /// When the program cannot be started.
@@ -95,28 +101,31 @@ pub(crate) async fn supervise(
     let (mut process, pipes) = os::spawn(order).await?;
     listener.begun();
     let (gone, cut) = (CancellationToken::new(), CancellationToken::new());
+    let survives = AtomicBool::new(false);
     let (log, backlog) = backlog::open();
     let own = log.clone();
     let Pipes { stdin: input, stdout, stderr, control } = pipes;
 
     let life = async {
         let life = live(&mut process, &limits, listener, stop).await;
+        survives.store(life.as_ref().is_ok_and(|it| !it.survivors().is_empty()), Ordering::Relaxed);
         gone.cancel();
-        if let Ok(Life::LeftBehind(n)) = &life {
-            let text = format!("{n} processes that the program left running were ended with it");
-            own.finish(vec![note(listener, text)]).await;
+        if let Ok(life) = &life {
+            own.finish(life.notes().into_iter().map(|text| note(listener, text)).collect()).await;
         }
         (life, begun.elapsed())
     };
+    let bar = pumps::Bar::default();
     let speech = async {
-        let stdout = pumps::output(stdout, Stream::Stdout, listener, log.clone(), &cut);
-        let stderr = pumps::output(stderr, Stream::Stderr, listener, log.clone(), &cut);
-        let control = pumps::control(control, listener, log, &cut);
+        let stdout = pumps::output(stdout, Stream::Stdout, listener, log.clone(), &cut, &bar);
+        let stderr = pumps::output(stderr, Stream::Stderr, listener, log.clone(), &cut, &bar);
+        let control = pumps::control(control, listener, log, &cut, &bar);
         tokio::join!(stdout, stderr, control, pumps::feed(input, stdin, &gone))
     };
     let overtime = async {
         gone.cancelled().await;
-        sleep(DRAIN).await;
+        // What could not be ended holds the pipes as long as it likes.
+        sleep(if survives.load(Ordering::Relaxed) { DRAIN / 10 } else { DRAIN }).await;
         cut.cancel();
         std::future::pending().await
     };
@@ -126,13 +135,16 @@ pub(crate) async fn supervise(
     let ((life, wall), (stdout, stderr, claims, ()), ()) =
         tokio::join!(life, speech, backlog.drain(listener));
 
-    let is_stopped = matches!(life, Ok(Life::Stopped));
-    let excess = match &life {
-        Ok(Life::Exceeded(excess)) => Some(*excess),
-        Ok(Life::Whole | Life::LeftBehind(_) | Life::Stopped) | Err(_) => None,
-    };
+    let (mut is_stopped, mut excess, mut survivors) = (false, None, Vec::new());
+    match &life {
+        Ok(Life::Itself(left)) => survivors.clone_from(&left.survivors),
+        Ok(Life::Stopped(left)) => (is_stopped, survivors) = (true, left.clone()),
+        Ok(Life::Exceeded(limit, left)) => (excess, survivors) = (Some(*limit), left.clone()),
+        Err(_) => {}
+    }
     let (exit, usage) = match life.and_then(|_| process.reap()) {
-        Ok((exit, usage)) => (Some(exit), usage),
+        Ok(Some((exit, usage))) => (Some(exit), usage),
+        Ok(None) => (None, Usage::default()),
         Err(error) => {
             tracing::warn!(%error, "the end of a program cannot be read");
             (None, Usage::default())
@@ -146,20 +158,42 @@ pub(crate) async fn supervise(
         excess,
         stdout_tail: stdout.text(),
         stderr_tail: stderr.lines(),
+        survivors,
         claims,
     })
 }
 
-/// How a program's tree came to be gone.
+/// How a program's tree came to be gone, and what of it is not.
 enum Life {
-    /// The program ended by itself, and with it all it had started.
-    Whole,
-    /// The program ended by itself; so many processes it left behind were ended.
-    LeftBehind(usize),
+    /// The program ended by itself; what it left running was ended.
+    Itself(Left),
     /// The program was stopped.
-    Stopped,
+    Stopped(Vec<Survivor>),
     /// The program was ended because it used too much.
-    Exceeded(Excess),
+    Exceeded(Excess, Vec<Survivor>),
+}
+
+impl Life {
+    /// Returns what could not be ended.
+    fn survivors(&self) -> &[Survivor] {
+        match self {
+            Self::Itself(left) => &left.survivors,
+            Self::Stopped(survivors) | Self::Exceeded(_, survivors) => survivors,
+        }
+    }
+
+    /// Returns what the log of the task has to say about it.
+    fn notes(&self) -> Vec<String> {
+        let n_ended = match self {
+            Self::Itself(left) => left.n_ended,
+            Self::Stopped(_) | Self::Exceeded(..) => 0,
+        };
+        let ended = (n_ended > 0).then(|| {
+            format!("{n_ended} processes that the program left running were ended with it")
+        });
+        let remain = self.survivors().iter().map(|it| format!("{it}; it runs on"));
+        ended.into_iter().chain(remain).collect()
+    }
 }
 
 /// Why a program's life is over.
@@ -184,18 +218,18 @@ async fn live(
     };
     match cause {
         Cause::Told(grace) if !process.has_ended()? => {
-            listener.stopping().await;
-            process.stop(grace).await;
-            Ok(Life::Stopped)
+            // Nobody may commit to end what is not ours to end.
+            if !process.is_out_of_reach() {
+                listener.stopping().await;
+            }
+            Ok(Life::Stopped(process.stop(grace).await))
         }
         Cause::Excess(excess) if !process.has_ended()? => {
-            process.stop(Duration::ZERO).await;
-            Ok(Life::Exceeded(excess))
+            Ok(Life::Exceeded(excess, process.stop(Duration::ZERO).await))
         }
-        Cause::Itself | Cause::Told(_) | Cause::Excess(_) => Ok(match process.settle().await {
-            0 => Life::Whole,
-            n => Life::LeftBehind(n),
-        }),
+        Cause::Itself | Cause::Told(_) | Cause::Excess(_) => {
+            Ok(Life::Itself(process.settle().await))
+        }
     }
 }
 

@@ -1,30 +1,42 @@
 //! A process of its own for each running program, so that the program outlives its server.
 //!
-//! The server starts its own binary again in the role of a supervisor and hands it the order. The
-//! supervisor runs the program, writes the task's log, and keeps what the program says until a server
-//! asks. When the server dies it goes on; the next server finds it by the folder of the attempt and
-//! the lock in it, and no row tells of it. At the program's end it writes down how that was and ends
-//! itself, which is the event that the server waits for.
+//! The server starts its own binary again as a [fork server](forks); a supervisor is a copy of that,
+//! which is handed the order. The supervisor runs the program, writes the task's log, and holds what
+//! the program says until a server asks. When the server dies it goes on; the next server finds it by
+//! the folder of the attempt and the lock in it, and no record of the task tells of it. At the
+//! program's end it writes down how that was, tells its server, and ends itself.
 //!
 //! ```text
-//! server ── socket ── supervisor ── pipes ── program
-//!                         └ <root>/<task id>/log, a<attempt>/{lock,socket,begun,end.json}
+//! server ── socket ── fork server ── (copies) ── supervisor ── pipes ── program
+//!    └────────────── socket ─────────────────────────┘
+//!                                <root>/<task id>/log, a<attempt>/{lock,socket,begun,end.json}
 //! ```
 //!
-//! **Invariant**: a supervisor lives exactly as long as its lock is held, and there is an `end.json`
-//! whenever it ended by itself. The server takes the lock and the supervisor inherits it, so that no
-//! instant is without it.
+//! **Invariant**: a supervisor lives exactly as long as its lock is held, and when it ended by itself
+//! there is an `end.json` or a server has committed what would be in it. The server takes the lock and
+//! the supervisor is handed it, so that no instant is without it.
 //! **Invariant**: `begun` is there before the program is, so that a folder without it and without a
-//! lock that is held proves that the program never ran.
+//! lock that is held proves that the program never ran. Whoever makes it first decides: a server that
+//! gives up a supervisor of which it heard nothing makes it itself, and the program never runs.
+//! **Invariant**: all children of a supervisor belong to its program, and every orphan below it
+//! becomes its child.
 
+#[cfg(unix)]
+mod forks;
 #[cfg(unix)]
 mod link;
 #[cfg(unix)]
 mod place;
 #[cfg(unix)]
+mod reason;
+#[cfg(unix)]
 mod record;
 #[cfg(unix)]
 mod role;
+#[cfg(unix)]
+mod spool;
+#[cfg(unix)]
+mod supervisors;
 #[cfg(unix)]
 mod wire;
 
@@ -35,9 +47,13 @@ use std::process::ExitCode;
 #[cfg(unix)]
 pub(crate) use place::{Attached, Place};
 #[cfg(unix)]
+pub(crate) use reason::{Halt, Reason};
+#[cfg(unix)]
 pub(crate) use record::{End, Record};
 #[cfg(unix)]
-pub(crate) use wire::{Halt, Reason, Said, Talk, Told, Work};
+pub(crate) use supervisors::Supervisors;
+#[cfg(unix)]
+pub(crate) use wire::{Said, Talk, Told, Work};
 
 /// How a supervisor is started: this program again, with arguments that lead its `main` to
 /// [`supervisor_main`].
@@ -65,14 +81,15 @@ impl Supervisor {
     }
 }
 
-/// Is a supervisor until its program has ended. To be called before `main` does anything else.
+/// Is the process that supervisors are copies of, until its server and they are gone. To be called
+/// before `main` does anything else, and before there is a second thread.
 ///
 /// Whoever calls it by hand is sent away with code 2.
 #[must_use]
 pub fn supervisor_main() -> ExitCode {
     #[cfg(unix)]
     {
-        role::run()
+        forks::run()
     }
     #[cfg(not(unix))]
     {

@@ -35,7 +35,7 @@ impl Attempt {
             n += 1;
             ArtifactId::from(format!("art_{n}"))
         };
-        collect(&self.shelf, &claims, ids).expect("collected")
+        collect(&self.shelf, &claims, &AtomicBool::new(false), ids).expect("collected")
     }
 }
 
@@ -113,18 +113,85 @@ fn a_kept_file_has_its_bytes_and_its_hash_and_cannot_be_written() {
     assert!(!it.shelf.from.join("a.txt").exists());
 }
 
+// [SEC-13]
 #[test]
-fn a_file_with_another_name_elsewhere_is_copied_and_left_as_it_is() {
+fn a_file_with_another_name_elsewhere_is_refused_and_left_as_it_is() {
     let it = attempt();
     let outside = it.task.path().join("outside");
-    fs::write(&outside, b"shared").expect("a file");
+    fs::write(&outside, b"somebody's").expect("a file");
     fs::hard_link(&outside, it.shelf.from.join("alias")).expect("a second name");
+    fs::hard_link(&outside, it.shelf.from.join("another")).expect("a third name");
     let before = fs::metadata(&outside).expect("facts").permissions().mode();
     let collected = it.collect(&[]);
-    let [artifact] = &collected.artifacts[..] else { panic!("{collected:?}") };
-    fs::write(&outside, b"changed").expect("still writable");
-    assert_eq!(fs::read(it.task.path().join(&*artifact.path)).expect("kept"), b"shared");
+    assert!(collected.artifacts.is_empty(), "{collected:?}");
+    assert_eq!(
+        collected.notes,
+        ["alias", "another"].map(|name| format!(
+            "`{name}` is no artifact: it is also a file outside of the folder"
+        ))
+    );
     assert_eq!(fs::metadata(&outside).expect("facts").permissions().mode(), before);
+    assert_eq!(fs::read(&outside).expect("there"), b"somebody's");
+}
+
+// [SEC-13]
+#[test]
+fn names_of_one_file_that_are_all_in_the_folder_are_kept_each_as_a_file_of_its_own() {
+    let it = attempt();
+    fs::create_dir(it.shelf.from.join("sub")).expect("a folder");
+    it.write("one", b"same");
+    fs::hard_link(it.shelf.from.join("one"), it.shelf.from.join("sub/two")).expect("a name");
+    let collected = it.collect(&[("sub/two", "twin")]);
+    let names: Vec<_> = collected.artifacts.iter().map(|it| (&*it.name, &*it.kind)).collect();
+    assert_eq!(names, [("one", "file"), ("sub/two", "twin")], "{collected:?}");
+    for artifact in &collected.artifacts {
+        let kept = it.task.path().join(&*artifact.path);
+        assert_eq!(fs::read(&kept).expect("kept"), b"same");
+        assert_eq!(std::os::unix::fs::MetadataExt::nlink(&fs::metadata(&kept).expect("facts")), 1);
+    }
+}
+
+// [ART-1]
+#[test]
+fn what_is_larger_than_may_be_kept_is_not_read() {
+    let it = attempt();
+    it.write("small", b"small");
+    let sparse = fs::File::create(it.shelf.from.join("huge")).expect("a file");
+    sparse.set_len(200 << 30).expect("a sparse file");
+    let collected = it.collect(&[]);
+    assert_eq!(collected.artifacts.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["small"]);
+    let [note] = &collected.notes[..] else { panic!("{collected:?}") };
+    assert!(note.contains("`huge`") && note.contains("214748364800 bytes"), "{note}");
+}
+
+// [CANCEL-6]
+#[test]
+fn a_request_to_end_cuts_the_reading_short_and_nothing_is_kept() {
+    let it = attempt();
+    it.write("a", b"a");
+    // Reading this would take a minute.
+    let sparse = fs::File::create(it.shelf.from.join("huge")).expect("a file");
+    sparse.set_len(MAX_BYTES / 2).expect("a sparse file");
+    let is_cut = AtomicBool::new(false);
+    let collected = std::thread::scope(|scope| {
+        let collecting = scope.spawn(|| {
+            let mut n = 0;
+            let ids = || {
+                n += 1;
+                ArtifactId::from(format!("art_{n}"))
+            };
+            collect(&it.shelf, &[], &is_cut, ids).expect("collected")
+        });
+        // The second file is being read once it has its new name.
+        while !it.shelf.to.join("art_2").exists() {
+            std::thread::yield_now();
+        }
+        is_cut.store(true, std::sync::atomic::Ordering::Relaxed);
+        collecting.join().expect("no panic")
+    });
+    assert!(collected.artifacts.is_empty(), "{collected:?}");
+    assert_eq!(collected.notes.len(), 1, "{collected:?}");
+    assert!(!it.shelf.to.exists(), "what was taken is still there");
 }
 
 #[test]
@@ -132,7 +199,7 @@ fn a_folder_that_was_replaced_by_a_link_is_not_entered() {
     let it = attempt();
     fs::remove_dir(&it.shelf.from).expect("removed");
     symlink("/etc", &it.shelf.from).expect("a link");
-    assert!(collect(&it.shelf, &[], || ArtifactId::from("art")).is_err());
+    assert!(collect(&it.shelf, &[], &AtomicBool::new(false), || ArtifactId::from("art")).is_err());
 }
 
 #[test]
@@ -158,7 +225,7 @@ fn of_many_files_that_are_none_the_first_are_told_and_the_rest_counted() {
     for n in 0..MAX_NOTES + 7 {
         symlink("/etc", it.shelf.from.join(format!("link-{n}"))).expect("a link");
     }
-    let haul = keep(&it.shelf, || ArtifactId::from("art")).expect("kept");
+    let haul = keep(&it.shelf, &AtomicBool::new(false), || ArtifactId::from("art")).expect("kept");
     assert_eq!((haul.notes.len(), haul.n_untold), (MAX_NOTES, 7));
     let notes = it.collect(&[]).notes;
     assert_eq!(notes.last().map(String::as_str), Some("7 more files are no artifacts"));

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! <root>/<task id>/artifacts/<artifact id>    what attempts left, for good
-//! <root>/<task id>/a<attempt>/artifacts/      where the program leaves files
-//! <root>/<task id>/a<attempt>/result.json     where the program writes its result
 //! <root>/<task id>/a<attempt>/…               what its supervisor needs, where it has one
+//! <root>/<task id>/a<attempt>/out/            what the program is told of, and may do away with
+//!     artifacts/                              where it leaves files
+//!     result.json                             where it writes its result
 //! ```
 
 use std::io;
@@ -20,7 +21,7 @@ use crate::artifacts::Shelf;
 use crate::supervisor::Place;
 
 /// The folder of one attempt. Only its owner may look into it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Folder {
     task: PathBuf,
     attempt: PathBuf,
@@ -33,19 +34,13 @@ impl Folder {
         Self { attempt: task.join(format!("a{number}")), task }
     }
 
-    /// Makes the folder, empty.
-    pub(super) async fn create(root: &Path, id: TaskId, number: u32) -> io::Result<Self> {
-        let folder = Self::of(root, id, number);
-        let (attempt, artifacts) = (folder.attempt.clone(), folder.artifacts());
-        blocking(move || {
-            match std::fs::remove_dir_all(&attempt) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-            private().recursive(true).create(artifacts)
-        })
-        .await?;
-        Ok(folder)
+    /// Makes the folder, empty. Blocks.
+    pub(super) fn create(&self) -> io::Result<()> {
+        match std::fs::remove_dir_all(&self.attempt) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        private().recursive(true).create(self.artifacts())
     }
 
     /// Tells whether the folder is there.
@@ -65,14 +60,19 @@ impl Folder {
         Place::new(&self.attempt)
     }
 
+    /// Returns what the program is told of.
+    pub(super) fn out(&self) -> PathBuf {
+        self.attempt.join("out")
+    }
+
     /// Returns where the program writes its result.
     pub(super) fn result(&self) -> PathBuf {
-        self.attempt.join("result.json")
+        self.out().join("result.json")
     }
 
     /// Returns where the program leaves its artifacts.
     pub(super) fn artifacts(&self) -> PathBuf {
-        self.attempt.join("artifacts")
+        self.out().join("artifacts")
     }
 
     /// Returns what the artifacts are taken from and moved to.

@@ -10,7 +10,7 @@ use raincheck_core::text::clip;
 use raincheck_runtime::StopReason;
 use serde::Serialize;
 
-use crate::os::{Exit, signal_name};
+use crate::os::{Exit, Survivor, signal_name};
 use crate::supervise::{Ended, Excess, Limit};
 use crate::tool::CommandTool;
 
@@ -29,6 +29,12 @@ struct Plain<'a> {
 struct Beyond<'a> {
     limit: &'a str,
     allowed_mb: u64,
+}
+
+/// What is known of a program that could not be stopped.
+#[derive(Serialize)]
+struct RunsOn<'a> {
+    runs_on: &'a [Survivor],
 }
 
 /// What is known of a program that failed.
@@ -53,6 +59,9 @@ pub(super) fn of(
     result: Result<Option<Json>, Error>,
     reason: Option<StopReason>,
 ) -> Outcome {
+    if (ended.is_stopped || ended.excess.is_some()) && !ended.survivors.is_empty() {
+        return Outcome::Failed(not_stopped(tool, &ended.survivors));
+    }
     if let Some(excess) = ended.excess {
         return Outcome::Failed(exceeded(tool, excess));
     }
@@ -79,12 +88,49 @@ fn stopped(tool: &CommandTool, reason: Option<StopReason>) -> Outcome {
     }
 }
 
+/// The end of an attempt whose artifacts were left alone because it was to end: without them nobody
+/// can say that it succeeded.
+pub(super) fn cut(reason: Option<StopReason>) -> Outcome {
+    match reason {
+        Some(StopReason::Shutdown) => Outcome::Failed(
+            Error::new(Kind::WorkerLost, "the server ended while artifacts were being taken")
+                .with_guarantee(Guarantee::Executed),
+        ),
+        Some(StopReason::Cancelled | StopReason::TimedOut | StopReason::Lost) | None => {
+            Outcome::Cancelled
+        }
+    }
+}
+
 /// The end by the run limit, which is kept where the program is: whoever reads it may be sure that
 /// the program is gone [TIME-3].
-pub(super) fn timed_out(wall: Duration) -> Outcome {
-    let span = format!("{}.{} s", wall.as_secs(), wall.subsec_millis() / 100);
-    let message = format!("it ran longer than its limit and was gone after {span}");
+pub(super) fn timed_out(wall: Option<Duration>) -> Outcome {
+    let span = |wall: Duration| format!("{}.{} s", wall.as_secs(), wall.subsec_millis() / 100);
+    let gone =
+        wall.map_or_else(|| "is gone".to_owned(), |wall| format!("was gone after {}", span(wall)));
+    let message = format!("it ran longer than its limit and {gone}");
     Outcome::Failed(Error::new(Kind::RunTimeout, message))
+}
+
+/// The failure of a program that was to end and did not: nobody may say that it was cancelled, or
+/// that its time was over, while it runs on [LEASE-10].
+fn not_stopped(tool: &CommandTool, survivors: &[Survivor]) -> Error {
+    let all: Vec<String> = survivors.iter().map(ToString::to_string).collect();
+    let pids: Vec<String> = survivors.iter().map(|it| it.pid.to_string()).collect();
+    let message = format!(
+        "tool `{}` was to end, but it has not stopped: {}, and runs on",
+        tool.spec.name,
+        all.join(", ")
+    );
+    let hint = format!(
+        "end it with the rights of its user, such as: sudo kill -9 {}; then look at what it did before \
+         you run the tool again",
+        pids.join(" ")
+    );
+    let mut error =
+        Error::new(Kind::ToolFailed, message).with_guarantee(Guarantee::Unknown).with_hint(hint);
+    error.details = Json::of(&RunsOn { runs_on: survivors }).ok();
+    error
 }
 
 fn plain(stdout_tail: &str) -> Outcome {
@@ -163,6 +209,7 @@ mod tests {
             excess: None,
             stdout_tail: "out\n".to_owned(),
             stderr_tail: vec!["step 9 of 9".to_owned(), String::new()],
+            survivors: Vec::new(),
             claims: Vec::new(),
         }
     }
@@ -206,6 +253,17 @@ mod tests {
             Exit::Code(0),
             &expect![[r#"succeeded [Json({"exit_code":0,"stdout_tail":"out\n"})]"#]],
         );
+    }
+
+    // [LEASE-10]. Case task-child-of-another-user.
+    #[test]
+    fn what_runs_on_is_neither_cancelled_nor_timed_out() {
+        let survivors = vec![Survivor { pid: 42, user: Some(0) }];
+        let ended = Ended { is_stopped: true, exit: None, survivors, ..ended(Exit::Code(0)) };
+        for reason in [StopReason::Cancelled, StopReason::TimedOut] {
+            expect![[r#"{"code":"tool_failed","message":"tool `sim` was to end, but it has not stopped: process 42 of user 0 could not be ended, and runs on","retryable":false,"guarantee":"unknown","recovery":"inspect_then_retry","hint":"end it with the rights of its user, such as: sudo kill -9 42; then look at what it did before you run the tool again","details":{"runs_on":[{"pid":42,"user":0}]}}"#]]
+                .assert_eq(&outcome(&ended, Some("7"), Some(reason)));
+        }
     }
 
     #[test]

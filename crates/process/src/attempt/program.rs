@@ -71,6 +71,14 @@ pub(super) fn not_started(tool: &CommandTool, error: &io::Error) -> Error {
     refused(tool, &reason)
 }
 
+/// Says why nothing can be started here: what was started could not be ended again.
+pub(super) fn wrong_place(tool: &CommandTool, fault: &str) -> Error {
+    Error {
+        hint: Some(crate::place::HINT.into()),
+        ..refused(tool, &format!("{fault}, so what it starts could not be ended again"))
+    }
+}
+
 fn refused(tool: &CommandTool, reason: &str) -> Error {
     let name = &tool.spec.name;
     Error::new(Kind::ToolFailed, format!("tool `{name}` cannot be started: {reason}"))
@@ -129,6 +137,16 @@ mod tests {
             assert_eq!(error.guarantee(), Some(Guarantee::NotExecuted));
             assert!(!error.message.contains(&*folder.path().to_string_lossy()), "{error}");
         }
+    }
+
+    // [CMD-10]. Case task-process-table-of-another-namespace.
+    #[test]
+    fn a_place_without_a_process_table_of_its_own_is_named_and_nothing_ran() {
+        let error =
+            wrong_place(&tool("sh", Path::new("/")), "there is no process table under /proc");
+        assert_eq!(error.guarantee(), Some(Guarantee::NotExecuted));
+        assert!(error.message.contains("no process table under /proc"), "{error}");
+        assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("/proc")), "{error:?}");
     }
 
     #[test]

@@ -1,28 +1,58 @@
 //! Unix: process groups, signals, and on Linux the tree as `/proc` tells it.
 
 mod apart;
+mod handover;
+mod nest;
+mod offspring;
 mod process;
 mod raw;
 mod signals;
 mod spawner;
+#[cfg(target_os = "linux")]
+mod table;
+#[cfg(not(target_os = "linux"))]
+mod table_elsewhere;
 mod tree;
+#[cfg(target_os = "linux")]
+mod vfork;
 
-use std::fs::File;
+#[cfg(target_os = "linux")]
+use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::{CONTROL_FD, Order, Pipes};
+use super::{CONTROL_FD, Pipes};
+use crate::order::Order;
 
-pub(crate) use apart::spawn_apart;
+pub(crate) use apart::{end_stranger, spawn_apart};
+pub(crate) use handover::{receive, send};
+pub(crate) use nest::{Copy, Nest, Woken, settle_in, wait_for};
+pub(crate) use offspring::keep_offspring;
 pub(crate) use process::{Process, Scale, end_marked};
+pub(crate) use raw::exit_now;
 pub(crate) use signals::signal_name;
+
+/// Says what this place lacks, so that a program which is started here could not be ended again.
+#[must_use]
+pub(crate) fn place_fault() -> Option<&'static str> {
+    #[cfg(target_os = "linux")]
+    {
+        table::fault()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        table_elsewhere::fault()
+    }
+}
 
 /// Starts a program as the leader of its own process group.
 ///
@@ -34,37 +64,54 @@ pub(crate) async fn spawn(order: Order) -> io::Result<(Process, Pipes)> {
     let (reply, answer) = oneshot::channel();
     let mark = order.mark.clone();
     // Whether nobody waits any more now or only after the answer was sent: it is dropped.
-    spawner::run(move || drop(reply.send(start(order))))?;
-    let started = answer.await.map_err(|_| io::Error::other("the spawner thread is gone"))??;
-    let (pid, child, control) = started.keep()?;
+    let started = if offspring::is_kept() {
+        // This process has one thread that lives as long as it does, and one program.
+        start(&order)?
+    } else {
+        spawner::run(move || drop(reply.send(start(&order))))?;
+        answer.await.map_err(|_| io::Error::other("the spawner thread is gone"))??
+    };
+    let (pid, ends) = started.keep()?;
     let process = Process::new(pid, changes, mark);
-    Ok((process, pipes(child, control)?))
+    Ok((process, pipes(ends)?))
 }
 
 /// A program that runs, before its pipes are known to the reactor. Dropping it ends the program.
 struct Started {
     pid: Pid,
-    parts: Option<(Child, OwnedFd)>,
+    ends: Option<Ends>,
+}
+
+/// The ends of the pipes that are on this side.
+struct Ends {
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+    control: OwnedFd,
 }
 
 impl Started {
-    fn keep(mut self) -> io::Result<(Pid, Child, OwnedFd)> {
-        let (child, control) = self.parts.take().ok_or(io::ErrorKind::NotFound)?;
-        Ok((self.pid, child, control))
+    fn keep(mut self) -> io::Result<(Pid, Ends)> {
+        let ends = self.ends.take().ok_or(io::ErrorKind::NotFound)?;
+        Ok((self.pid, ends))
     }
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if let Some((mut child, _)) = self.parts.take() {
+        if self.ends.take().is_some() {
             let _ = rustix::process::kill_process_group(self.pid, rustix::process::Signal::KILL);
-            let _ = child.wait();
+            let _ = raw::reap(self.pid);
         }
     }
 }
 
-/// Runs on the spawner thread.
-fn start(order: Order) -> io::Result<Started> {
+/// Starts a program on the calling thread, with whose end the kernel kills it.
+fn start(order: &Order) -> io::Result<Started> {
+    #[cfg(target_os = "linux")]
+    if raw::closes_by_range() {
+        return start_at_once(order);
+    }
     let (reader, writer) = io::pipe()?;
     let writer = OwnedFd::from(writer);
     let mut command = Command::new(&order.program);
@@ -72,26 +119,59 @@ fn start(order: Order) -> io::Result<Started> {
         .args(&order.arguments)
         .current_dir(&order.folder)
         .env_clear()
-        .envs(order.environment)
+        .envs(order.environment.iter().map(|(name, value)| (name, value)))
         .env(CONTROL_FD, writer.as_raw_fd().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let strays = strays();
-    raw::before_exec(&mut command, writer, strays);
+    raw::before_exec(&mut command, writer, strays());
     let mut child = command.spawn()?;
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
-        let _ = child.kill();
-        let _ = child.wait();
-        return Err(io::Error::other("the system gave no process id"));
+    let missing = || io::Error::other("the system gave no process id, or no pipe");
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(missing)?;
+    let ends = Ends {
+        stdin: child.stdin.take().ok_or_else(missing)?.into(),
+        stdout: child.stdout.take().ok_or_else(missing)?.into(),
+        stderr: child.stderr.take().ok_or_else(missing)?.into(),
+        control: reader.into(),
     };
-    Ok(Started { pid, parts: Some((child, OwnedFd::from(reader))) })
+    Ok(Started { pid, ends: Some(ends) })
+}
+
+/// Starts a program without making a copy of this process first.
+#[cfg(target_os = "linux")]
+fn start_at_once(order: &Order) -> io::Result<Started> {
+    let text = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| io::ErrorKind::InvalidInput.into());
+    let pipe = || io::pipe().map(|(from, to)| (OwnedFd::from(from), OwnedFd::from(to)));
+    let (input, stdin) = pipe()?;
+    let ((stdout, output), (stderr, complaints), (control, reports)) = (pipe()?, pipe()?, pipe()?);
+    let own_name = order.program.as_bytes().to_vec();
+    let rest = order.arguments.iter().map(|argument| argument.clone().into_bytes());
+    let arguments = std::iter::once(own_name).chain(rest).map(text);
+    let control_fd = (CONTROL_FD.into(), reports.as_raw_fd().to_string().into());
+    let environment = order.environment.iter().cloned().chain([control_fd]);
+    let entry = |(name, value): (OsString, OsString)| {
+        text([name.as_bytes(), b"=", value.as_bytes()].concat())
+    };
+    let pid = vfork::spawn(&vfork::Plan {
+        program: &order.program,
+        arguments: arguments.collect::<io::Result<_>>()?,
+        environment: environment.map(entry).collect::<io::Result<_>>()?,
+        folder: &order.folder,
+        streams: [&input, &output, &complaints],
+        control: &reports,
+    })?;
+    let pid =
+        Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no process id"))?;
+    Ok(Started { pid, ends: Some(Ends { stdin, stdout, stderr, control }) })
 }
 
 /// Returns the descriptors beyond standard error that a program would inherit, such as ones this
-/// process was itself started with.
+/// process was itself started with; none where they can be left out without being known.
 fn strays() -> Vec<i32> {
+    if raw::closes_by_range() {
+        return Vec::new();
+    }
     let Ok(open) = std::fs::read_dir("/dev/fd") else { return Vec::new() };
     open.flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -99,16 +179,13 @@ fn strays() -> Vec<i32> {
         .collect()
 }
 
-fn pipes(child: Child, control: OwnedFd) -> io::Result<Pipes> {
-    let missing = || io::Error::other("a pipe of the program is missing");
-    let stdin = child.stdin.ok_or_else(missing)?;
-    let stdout = child.stdout.ok_or_else(missing)?;
-    let stderr = child.stderr.ok_or_else(missing)?;
+fn pipes(ends: Ends) -> io::Result<Pipes> {
+    let Ends { stdin, stdout, stderr, control } = ends;
     Ok(Pipes {
-        stdin: Box::new(pipe::Sender::from_owned_fd(stdin.into())?),
-        stdout: Box::new(pipe::Receiver::from_owned_fd(stdout.into())?),
-        stderr: Box::new(pipe::Receiver::from_owned_fd(stderr.into())?),
-        control: Box::new(pipe::Receiver::from_file(File::from(control))?),
+        stdin: Box::new(pipe::Sender::from_owned_fd(stdin)?),
+        stdout: Box::new(pipe::Receiver::from_owned_fd(stdout)?),
+        stderr: Box::new(pipe::Receiver::from_owned_fd(stderr)?),
+        control: Box::new(pipe::Receiver::from_owned_fd(control)?),
     })
 }
 

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use super::{Exit, Order, Pipes, Usage};
+use super::{Exit, Left, Pipes, Survivor, Usage};
+use crate::order::Order;
 
 /// A program that cannot exist here.
 #[derive(Debug)]
@@ -14,6 +15,11 @@ pub(crate) enum Process {}
 pub(crate) async fn spawn(_order: Order) -> io::Result<(Process, Pipes)> {
     let reason = "command tools are not built for this platform yet";
     Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+}
+
+/// Nothing can be wrong with a place where nothing is started.
+pub(crate) const fn place_fault() -> Option<&'static str> {
+    None
 }
 
 /// What weighs a program that cannot exist.
@@ -35,19 +41,23 @@ impl Process {
         match *self {}
     }
 
-    pub(crate) fn has_ended(&self) -> io::Result<bool> {
+    pub(crate) fn is_out_of_reach(&mut self) -> bool {
         match *self {}
     }
 
-    pub(crate) async fn settle(&mut self) -> usize {
+    pub(crate) fn has_ended(&mut self) -> io::Result<bool> {
         match *self {}
     }
 
-    pub(crate) async fn stop(&mut self, _grace: Duration) {
+    pub(crate) async fn settle(&mut self) -> Left {
         match *self {}
     }
 
-    pub(crate) fn reap(self) -> io::Result<(Exit, Usage)> {
+    pub(crate) async fn stop(&mut self, _grace: Duration) -> Vec<Survivor> {
+        match *self {}
+    }
+
+    pub(crate) fn reap(self) -> io::Result<Option<(Exit, Usage)>> {
         match self {}
     }
 }

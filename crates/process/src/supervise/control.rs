@@ -20,7 +20,7 @@ const MAX_PATH: usize = 4096;
 pub(crate) const MAX_KIND: usize = 128;
 
 /// The longest phase and message of a progress report, in bytes; the rest of a longer one is cut off.
-const MAX_WORDS: usize = 1000;
+pub(crate) const MAX_WORDS: usize = 1000;
 
 /// How much of what is wrong a warning tells, in bytes: it may quote what the program wrote.
 const MAX_FAULT: usize = 500;

@@ -1,13 +1,13 @@
 //! What a program may use, and the look that is taken at it now and then.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
+use crate::order::Limits;
 use crate::os::Scale;
 
 /// How often a program is looked at. One that takes much within that time gets it.
@@ -15,22 +15,6 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The share of its time that a look may take, so that a folder of many files is looked at less often.
 const SHARE: u32 = 20;
-
-/// What a program and all it started may use together, in MiB.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Limits {
-    pub(crate) memory_mb: Option<u64>,
-    pub(crate) scratch_mb: Option<u64>,
-    /// The folder whose size counts.
-    pub(crate) scratch: OsString,
-}
-
-impl Limits {
-    /// Takes the limits of a program that may fill a folder.
-    pub(crate) fn new(memory_mb: Option<u64>, scratch_mb: Option<u64>, scratch: &Path) -> Self {
-        Self { memory_mb, scratch_mb, scratch: scratch.into() }
-    }
-}
 
 /// A limit that a program went beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,66 +5,97 @@ use std::sync::Arc;
 use raincheck_core::log::MAX_LINE;
 use raincheck_core::text::{clip, escape};
 
+/// What comes out of a stream of bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// A line of the log, or a part of a long one.
+    Line(Arc<str>),
+    /// What the current line shows now: it was drawn over what it showed before, as progress bars do.
+    Redraw(Arc<str>),
+}
+
 /// Cuts bytes into lines at `\n`, and lines that are too long into pieces at a character's border.
 ///
-/// It keeps at most one piece in memory, so that no line, however long, stops its reader.
+/// What follows a `\r` is drawn over the line, as on a terminal: the line of the log is what it shows
+/// at its end. It keeps at most one piece in memory, so that no line, however long, stops its reader.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     held: Vec<u8>,
     /// A piece of the current line was already given out.
     is_continued: bool,
+    /// The next character is drawn over the line, unless it ends the line.
+    is_back: bool,
+    /// The current line was drawn over.
+    is_redrawn: bool,
 }
 
 impl Splitter {
-    /// Takes more bytes and gives out the messages they complete.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Arc<str>)) {
-        while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
-            let (line, rest) = bytes.split_at(at);
-            self.extend(line, &mut emit);
-            self.end_line(&mut emit);
+    /// Takes more bytes and gives out what they complete.
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut emit: impl FnMut(Piece)) {
+        while let Some(at) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (part, rest) = bytes.split_at(at);
+            self.extend(part, &mut emit);
+            if rest.first() == Some(&b'\r') {
+                self.is_back = true;
+            } else {
+                self.end_line(&mut emit);
+            }
             bytes = rest.get(1..).unwrap_or_default();
         }
         self.extend(bytes, &mut emit);
+        if (self.is_redrawn || self.is_back) && !self.held.is_empty() {
+            say(&self.held, &mut |text| emit(Piece::Redraw(text)));
+        }
     }
 
     /// Gives out what is left when no more bytes will come.
-    pub(crate) fn finish(&mut self, mut emit: impl FnMut(Arc<str>)) {
+    pub(crate) fn finish(&mut self, mut emit: impl FnMut(Piece)) {
         if !self.held.is_empty() {
             self.end_line(&mut emit);
         }
     }
 
-    fn extend(&mut self, mut bytes: &[u8], emit: &mut impl FnMut(Arc<str>)) {
+    fn extend(&mut self, mut bytes: &[u8], emit: &mut impl FnMut(Piece)) {
+        if bytes.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.is_back) {
+            self.is_redrawn = true;
+            self.held.clear();
+        }
         while self.held.len() + bytes.len() > MAX_LINE {
             let (now, later) = bytes.split_at(MAX_LINE.saturating_sub(self.held.len()));
             self.held.extend_from_slice(now);
             bytes = later;
             let border = border(&self.held);
             let rest = self.held.split_off(border);
-            say(&self.held, emit);
+            say(&self.held, &mut |text| emit(Piece::Line(text)));
             self.held = rest;
             self.is_continued = true;
         }
         self.held.extend_from_slice(bytes);
     }
 
-    fn end_line(&mut self, emit: &mut impl FnMut(Arc<str>)) {
-        let line = self.held.strip_suffix(b"\r").unwrap_or(&self.held);
-        if !(line.is_empty() && self.is_continued) {
-            say(line, emit);
+    fn end_line(&mut self, emit: &mut impl FnMut(Piece)) {
+        if self.is_redrawn && !self.held.is_empty() {
+            say(&self.held, &mut |text| emit(Piece::Redraw(text)));
+        }
+        if !(self.held.is_empty() && self.is_continued) {
+            say(&self.held, &mut |text| emit(Piece::Line(text)));
         }
         self.held.clear();
-        self.is_continued = false;
+        (self.is_continued, self.is_back, self.is_redrawn) = (false, false, false);
     }
 }
 
-/// Returns where a full piece may be cut: not inside a character, nor before a `\r` that may belong
-/// to the line's end.
+/// Returns what a whole line shows at its end.
+pub(crate) fn shown(line: &str) -> &str {
+    line.trim_end_matches('\r').rsplit('\r').next().unwrap_or(line)
+}
+
+/// Returns where a full piece may be cut: not inside a character.
 fn border(bytes: &[u8]) -> usize {
-    let whole = match bytes.last() {
-        Some(b'\r') => bytes.len() - 1,
-        _ => bytes.len() - incomplete_tail(bytes),
-    };
+    let whole = bytes.len() - incomplete_tail(bytes);
     if whole == 0 { bytes.len() } else { whole }
 }
 
@@ -107,13 +138,44 @@ mod tests {
 
     use super::*;
 
-    fn split(chunks: &[&[u8]]) -> Vec<String> {
-        let (mut splitter, mut lines) = (Splitter::default(), Vec::new());
+    fn pieces(chunks: &[&[u8]]) -> Vec<Piece> {
+        let (mut splitter, mut pieces) = (Splitter::default(), Vec::new());
         for chunk in chunks {
-            splitter.push(chunk, |line| lines.push(line.to_string()));
+            splitter.push(chunk, |piece| pieces.push(piece));
         }
-        splitter.finish(|line| lines.push(line.to_string()));
-        lines
+        splitter.finish(|piece| pieces.push(piece));
+        pieces
+    }
+
+    fn split(chunks: &[&[u8]]) -> Vec<String> {
+        let line = |piece| match piece {
+            Piece::Line(line) => Some(line.to_string()),
+            Piece::Redraw(_) => None,
+        };
+        pieces(chunks).into_iter().filter_map(line).collect()
+    }
+
+    // [CMD-2]
+    #[test]
+    fn a_line_that_is_drawn_again_and_again_is_one_line_and_shows_how_it_changes() {
+        let bar: [&[u8]; 4] = [b"start\n\r 10", b"%\r 50%", b"\r 70%\r 80%\r", b"100%\nend\r\n"];
+        let line = |text: &str| Piece::Line(text.into());
+        let redraw = |text: &str| Piece::Redraw(text.into());
+        assert_eq!(
+            pieces(&bar),
+            [
+                line("start"),
+                redraw(" 10"),
+                redraw(" 50%"),
+                redraw(" 80%"),
+                redraw("100%"),
+                line("100%"),
+                line("end")
+            ]
+        );
+        // The end of a line may be written as `\r\r\n`, and a last `\r` draws nothing.
+        assert_eq!(split(&[b"kept\r", b"\r", b"\nlast\r"]), ["kept", "last"]);
+        assert_eq!([shown("a\rb\r\r"), shown("a\r"), shown("a")], ["b", "a", "a"]);
     }
 
     #[test]

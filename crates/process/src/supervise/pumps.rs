@@ -1,12 +1,16 @@
 //! The readers and the writer of a program's pipes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use raincheck_core::log::{Draft, Level, Stream};
+use raincheck_core::progress::Progress;
+use raincheck_core::text::clip;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::backlog::{BATCH, Log};
-use super::control::{Channel, Claim, Report};
-use super::lines::{Splitter, messages};
+use super::control::{Channel, Claim, MAX_WORDS, Report};
+use super::lines::{Piece, Splitter, messages};
 use super::tail::Tail;
 use super::{Listener, note};
 
@@ -36,14 +40,18 @@ pub(super) async fn output(
     listener: &dyn Listener,
     mut log: Log,
     cut: &CancellationToken,
+    bar: &Bar,
 ) -> Tail {
     let (mut tail, mut splitter) = (Tail::default(), Splitter::default());
     let mut source = Source::new(pipe, cut);
     loop {
-        let mut lines = Vec::new();
+        let (mut lines, mut redrawn) = (Vec::new(), None);
         let bytes = source.read().await;
         let ts = listener.now();
-        let mut add = |message| lines.push(Draft { ts, stream, level: Level::Info, message });
+        let mut add = |piece| match piece {
+            Piece::Line(message) => lines.push(Draft { ts, stream, level: Level::Info, message }),
+            Piece::Redraw(text) => redrawn = Some(text),
+        };
         if let Some(bytes) = bytes {
             tail.push(bytes);
             splitter.push(bytes, &mut add);
@@ -51,6 +59,9 @@ pub(super) async fn output(
             splitter.finish(&mut add);
         }
         let is_over = bytes.is_none();
+        if let Some(text) = redrawn {
+            bar.show(&text, listener);
+        }
         send(&mut log, listener, lines).await;
         if is_over {
             break;
@@ -71,13 +82,17 @@ pub(super) async fn control(
     listener: &dyn Listener,
     mut log: Log,
     cut: &CancellationToken,
+    bar: &Bar,
 ) -> Vec<Claim> {
     let (mut channel, mut claims) = (Channel::default(), Claims::default());
     let mut source = Source::new(pipe, cut);
     loop {
         let mut lines = Vec::new();
         let bytes = source.read().await;
-        let mut hear = |report| hear(report, listener, &mut lines, &mut claims);
+        let mut hear = |report| {
+            bar.heed(&report);
+            hear(report, listener, &mut lines, &mut claims);
+        };
         if let Some(bytes) = bytes {
             channel.push(bytes, &mut hear);
         } else {
@@ -91,6 +106,29 @@ pub(super) async fn control(
     }
     log.close(listener).await;
     claims.all
+}
+
+/// A line that the program draws again and again, such as a progress bar. It is shown as the message
+/// of its progress, unless the program tells its progress itself.
+#[derive(Debug, Default)]
+pub(super) struct Bar {
+    is_told: AtomicBool,
+}
+
+impl Bar {
+    fn heed(&self, report: &Report) {
+        if matches!(report, Report::Progress(_)) {
+            self.is_told.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn show(&self, text: &str, listener: &dyn Listener) {
+        let text = clip(text.trim(), MAX_WORDS);
+        if !text.is_empty() && !self.is_told.load(Ordering::Relaxed) {
+            let message = Some(text.to_owned());
+            listener.progress(Progress { message, ..Progress::default() });
+        }
+    }
 }
 
 /// What a program says about its artifacts, as far as it is kept.

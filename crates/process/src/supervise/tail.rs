@@ -2,6 +2,8 @@
 
 use raincheck_core::text::{escape, escape_lines};
 
+use super::lines::shown;
+
 /// How many bytes of a stream are kept for results and errors.
 const BYTES: usize = 4 << 10;
 
@@ -27,7 +29,12 @@ impl Tail {
 
     /// Returns the last words with their line ends, safe to show.
     pub(crate) fn text(&self) -> String {
-        escape_lines(&self.decoded().replace("\r\n", "\n")).into_owned()
+        let text = self.decoded();
+        let lines = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {
+            Some(line) => format!("{}\n", shown(line)),
+            None => shown(line).to_owned(),
+        });
+        escape_lines(&lines.collect::<String>()).into_owned()
     }
 
     /// Returns the last lines, safe to show.
@@ -35,7 +42,7 @@ impl Tail {
         let text = self.decoded();
         let lines: Vec<&str> = text.lines().collect();
         let from = lines.len().saturating_sub(LINES);
-        lines.into_iter().skip(from).map(|line| escape(line).into_owned()).collect()
+        lines.into_iter().skip(from).map(|line| escape(shown(line)).into_owned()).collect()
     }
 
     fn decoded(&self) -> String {
@@ -62,6 +69,14 @@ mod tests {
         let text = tail.text();
         assert!(text.len() <= BYTES + 20 && text.starts_with('é'), "{} bytes", text.len());
         assert!(text.ends_with("é\nx\\x1b\nlast words\n"));
+    }
+
+    #[test]
+    fn a_line_that_was_drawn_again_is_told_as_it_was_at_last() {
+        let mut tail = Tail::default();
+        tail.push(b"\r 10%\r100%\r\nno\rboom");
+        assert_eq!(tail.text(), "100%\nboom");
+        assert_eq!(tail.lines(), ["100%", "boom"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ struct Ear {
     progress: Mutex<Progress>,
     heard: watch::Sender<usize>,
     reported: watch::Sender<usize>,
+    drawn: watch::Sender<Option<String>>,
     /// The log takes nothing before this is true.
     is_open: watch::Sender<bool>,
 }
@@ -26,6 +27,7 @@ impl Default for Ear {
             progress: Mutex::default(),
             heard: watch::Sender::new(0),
             reported: watch::Sender::new(0),
+            drawn: watch::Sender::new(None),
             is_open: watch::Sender::new(true),
         }
     }
@@ -40,6 +42,7 @@ impl Listener for Ear {
     fn begun(&self) {}
 
     fn progress(&self, progress: Progress) {
+        self.drawn.send_replace(progress.message.clone());
         *self.progress.lock().expect("a lock") = progress;
     }
 
@@ -141,7 +144,8 @@ async fn too_many_words_about_artifacts_are_told_once() {
     let said = claim.repeat(pumps::MAX_CLAIMS + 100);
     let (log, backlog) = backlog::open();
     let never = CancellationToken::new();
-    let heard = pumps::control(&said[..], &ear, log, &never);
+    let bar = pumps::Bar::default();
+    let heard = pumps::control(&said[..], &ear, log, &never, &bar);
     let (claims, ()) = tokio::join!(heard, backlog.drain(&ear));
     assert_eq!(claims.len(), pumps::MAX_CLAIMS);
     assert_eq!(ear.text(Stream::System).lines().count(), 1);
@@ -385,4 +389,18 @@ async fn a_file_that_is_no_program_is_an_error() {
     let order = order(&["/"], "none");
     let error = supervise(order, b"", &ear, std::future::pending()).await.expect_err("no program");
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+}
+
+// [CMD-2]
+#[tokio::test]
+async fn a_progress_bar_is_seen_while_it_is_drawn_and_is_one_line_of_the_log() {
+    let ear = Ear::default();
+    let script = r"printf 'start\n\r 10%%'; printf '\r 60%%\r'; while :; do sleep 0.01; done";
+    let drawn = async {
+        let _ = ear.drawn.subscribe().wait_for(|text| text.as_deref() == Some("60%")).await;
+        Duration::from_millis(10)
+    };
+    let ended = supervise(shell(script, "bar"), b"", &ear, drawn).await.expect("it starts");
+    assert!(ended.is_stopped);
+    assert_eq!(ear.text(Stream::Stdout), "start\n 60%\n");
 }

@@ -8,12 +8,18 @@ use raincheck_core::content::Json;
 use raincheck_core::progress::Progress;
 use tokio::net::UnixListener;
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::sleep;
 
-use super::wire::{Halt, Reason, Said, Talk, Told};
+use super::reason::{Halt, Reason};
+use super::record::Record;
+use super::wire::{Said, Talk, Told};
+use crate::patience::within;
 
 /// How long a server has to record that the program is about to be stopped.
 const GO: Duration = Duration::from_secs(2);
+
+/// How long to wait after a connection that could not be taken, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What the program said last, and what of it no server has heard yet.
 ///
@@ -28,13 +34,36 @@ struct News {
     has_partial: bool,
     has_lines: bool,
     is_stopping: bool,
+    is_collecting: bool,
+    has_collecting: bool,
+    end: Option<Record>,
+    has_end: bool,
 }
 
-/// Whether there is a server, and whether it said `go`.
+/// Whether there is a server, and what it said.
 #[derive(Clone, Copy, Debug, Default)]
 struct Server {
     is_there: bool,
     said_go: bool,
+    said_kept: bool,
+}
+
+/// How far a program is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Before,
+    Runs,
+    Over,
+}
+
+/// What became of the end that a server was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is committed.
+    Kept,
+    /// There is no server, or it did not say so in time.
+    Open,
 }
 
 /// The link to the server.
@@ -44,6 +73,7 @@ pub(super) struct Link {
     has_news: Notify,
     server: watch::Sender<Server>,
     halt: watch::Sender<Option<Halt>>,
+    stage: watch::Sender<Stage>,
     /// What the end of the server does to the program.
     without_server: Option<Halt>,
 }
@@ -55,8 +85,14 @@ impl Link {
             has_news: Notify::new(),
             server: watch::Sender::default(),
             halt: watch::Sender::default(),
+            stage: watch::Sender::default(),
             without_server,
         }
+    }
+
+    /// Says who is there.
+    pub(super) async fn greet(talk: &mut Talk) -> std::io::Result<()> {
+        talk.tell(&Said::Here { pid: std::process::id() }).await
     }
 
     /// Asks to end the program; the first reason stays.
@@ -84,9 +120,56 @@ impl Link {
     }
 
     pub(super) fn begun(&self) {
+        self.stage.send_replace(Stage::Runs);
         let mut news = self.news();
         (news.is_begun, news.has_begun) = (true, true);
         self.has_news.notify_one();
+    }
+
+    /// The program has ended.
+    pub(super) fn over(&self) {
+        self.stage.send_replace(Stage::Over);
+    }
+
+    /// Waits until the program has ended.
+    pub(super) async fn is_over(&self) {
+        let mut stage = self.stage.subscribe();
+        let _ = stage.wait_for(|stage| *stage == Stage::Over).await;
+    }
+
+    /// Says that what the program left is being taken, which may take longer than it ran.
+    pub(super) fn collecting(&self) {
+        let mut news = self.news();
+        (news.is_collecting, news.has_collecting) = (true, true);
+        self.has_news.notify_one();
+    }
+
+    /// Waits until the program runs; for ever once it has ended.
+    pub(super) async fn running(&self) {
+        let mut stage = self.stage.subscribe();
+        let _ = stage.wait_for(|stage| *stage == Stage::Runs).await;
+    }
+
+    /// Lets every server hear how the program ended.
+    pub(super) fn ended(&self, record: Record) {
+        let mut news = self.news();
+        (news.end, news.has_end) = (Some(record), true);
+        self.has_news.notify_one();
+    }
+
+    /// Waits until a server has committed the end, for as long as one is there but no longer than
+    /// `limit`.
+    pub(super) async fn taken(&self, limit: Duration) -> Taken {
+        let mut server = self.server.subscribe();
+        let heard = server.wait_for(|server| server.said_kept || !server.is_there);
+        match within(limit, heard).await {
+            Some(Ok(server)) if server.said_kept => Taken::Kept,
+            Some(_) | None => Taken::Open,
+        }
+    }
+
+    pub(super) fn has_server(&self) -> bool {
+        self.server.borrow().is_there
     }
 
     pub(super) fn progress(&self, progress: Progress) {
@@ -122,22 +205,31 @@ impl Link {
         self.news().is_stopping = true;
         self.has_news.notify_one();
         let mut server = self.server.subscribe();
-        let _ = timeout(GO, server.wait_for(|server| server.said_go || !server.is_there)).await;
+        let _ = within(GO, server.wait_for(|server| server.said_go || !server.is_there)).await;
     }
 
     /// Talks to one server after another, as they come.
     pub(super) async fn attend(&self, first: Talk, listener: &UnixListener) -> Infallible {
         let mut talk = first;
         loop {
-            self.server.send_replace(Server { is_there: true, said_go: false });
+            self.server.send_modify(|server| (server.is_there, server.said_go) = (true, false));
             self.converse(&mut talk).await;
-            self.server.send_replace(Server::default());
+            // What is committed stays so when the server goes.
+            self.server.send_modify(|server| (server.is_there, server.said_go) = (false, false));
             if let Some(halt) = self.without_server {
                 self.stop(halt);
             }
-            talk = match listener.accept().await {
-                Ok((stream, _)) => Talk::new(stream),
-                Err(_) => std::future::pending().await,
+            talk = loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        let mut talk = Talk::new(stream);
+                        if Self::greet(&mut talk).await.is_ok() {
+                            break talk;
+                        }
+                    }
+                    // Nobody else can be heard of but on the same way: it may be better soon.
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
+                }
             };
             self.repeat();
         }
@@ -149,6 +241,7 @@ impl Link {
                 told = talk.hear() => match told {
                     Some(Told::Stop(halt)) => self.stop(halt),
                     Some(Told::Go) => self.server.send_modify(|server| server.said_go = true),
+                    Some(Told::Kept) => self.server.send_modify(|server| server.said_kept = true),
                     Some(Told::Run(_)) => {}
                     None => return,
                 },
@@ -170,6 +263,8 @@ impl Link {
         news.has_progress = news.progress.is_some();
         news.has_partial = news.partial.is_some();
         news.has_lines = true;
+        news.has_collecting = news.is_collecting;
+        news.has_end = news.end.is_some();
         self.has_news.notify_one();
     }
 
@@ -190,6 +285,12 @@ impl Link {
         }
         if std::mem::take(&mut news.is_stopping) {
             all.push(Said::Stopping);
+        }
+        if std::mem::take(&mut news.has_collecting) {
+            all.push(Said::Collecting);
+        }
+        if std::mem::take(&mut news.has_end) {
+            all.extend(news.end.clone().map(|end| Said::Ended(Box::new(end))));
         }
         all
     }

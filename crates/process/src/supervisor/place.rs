@@ -10,7 +10,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -34,8 +34,12 @@ pub(crate) struct Seat {
     pub(crate) listener: UnixListener,
     /// The lock, held already.
     pub(crate) lock: File,
-    /// The first connection, made already.
-    pub(crate) stream: UnixStream,
+    /// The folder itself.
+    pub(crate) folder: File,
+    /// The first connection: the server's end.
+    pub(crate) near: UnixStream,
+    /// The first connection: the supervisor's end.
+    pub(crate) far: UnixStream,
 }
 
 /// What is left of an attempt.
@@ -61,8 +65,9 @@ impl Place {
             .open(self.0.join("lock"))?;
         lock.try_lock().map_err(io::Error::from)?;
         let listener = self.at_socket(|path| UnixListener::bind(path))?;
-        let stream = self.at_socket(|path| UnixStream::connect(path))?;
-        Ok(Seat { listener, lock, stream })
+        let (near, far) = UnixStream::pair()?;
+        let folder = File::open(&self.0)?;
+        Ok(Seat { listener, lock, folder, near, far })
     }
 
     /// Looks for the supervisor of an attempt.
@@ -113,6 +118,12 @@ impl Place {
         synced
     }
 
+    /// Decides that the program never runs; tells whether that was still to be decided.
+    pub(crate) fn revoke(&self) -> bool {
+        let mut options = OpenOptions::new();
+        options.create_new(true).write(true).mode(0o600).open(self.0.join("begun")).is_ok()
+    }
+
     /// Makes the names on the way to this folder last: of the attempt, of the task, and of the folder
     /// of all tasks. Without them a start that is noted for good may not be found.
     pub(crate) fn keep_names(&self) -> io::Result<()> {
@@ -145,25 +156,34 @@ impl Place {
         Ok(Some(serde_json::from_slice(&bytes)?))
     }
 
-    /// Writes down how the program ended, whole or not at all; for good when it is synced, with the
-    /// result that the program wrote.
-    pub(crate) fn write_end(&self, record: &Record, is_synced: bool) -> io::Result<()> {
+    /// Writes down how the program ended, whole or not at all. A folder that is gone, since the program
+    /// removed it, may be made again.
+    pub(crate) fn write_end(&self, record: &Record, makes_folder: bool) -> io::Result<()> {
         let (whole, part) = (self.0.join("end.json"), self.0.join("end.part"));
+        if makes_folder {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        }
         // The program may have left something by these names: it is gone now, and so may that be.
         clear(&whole)?;
         clear(&part)?;
         let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&part)?;
-        file.write_all(&serde_json::to_vec(record)?)?;
-        if is_synced {
-            // One that is missing or strange is its reader's to judge.
-            let _ = open(&self.0.join("result.json")).and_then(|result| result.sync_all());
-            file.sync_all()?;
+        let written = file.write_all(&serde_json::to_vec(record)?);
+        // A disk that has room again is not to be kept full by half a file.
+        written.inspect_err(|_| drop(clear(&part)))?;
+        std::fs::rename(part, whole)
+    }
+
+    /// Makes what was written down survive a loss of power when it is synced, with the result that the
+    /// program wrote.
+    pub(crate) fn sync_end(&self, is_synced: bool) -> io::Result<()> {
+        if !is_synced {
+            return Ok(());
         }
-        std::fs::rename(part, whole)?;
-        if is_synced {
-            File::open(&self.0)?.sync_all()?;
-        }
-        Ok(())
+        // One that is missing or strange is its reader's to judge.
+        let result = self.0.join("out/result.json");
+        let _ = open(&result).and_then(|result| result.sync_all());
+        open(&self.0.join("end.json"))?.sync_all()?;
+        File::open(&self.0)?.sync_all()
     }
 
     /// Returns what a supervisor said when it died, safe to show.
@@ -227,8 +247,9 @@ mod tests {
 
     fn record() -> Record {
         let end = End::refused(&io::ErrorKind::NotFound.into());
-        let (reason, progress, partial, artifacts) = (None, None, None, Vec::new());
-        Record { fence: 7, end, reason, progress, partial, artifacts }
+        let (ended_at, reason, progress, partial) = (None, None, None, None);
+        let (artifacts, is_cut) = (Vec::new(), false);
+        Record { fence: 7, end, ended_at, reason, progress, partial, artifacts, is_cut }
     }
 
     // [LEASE-3]
@@ -259,13 +280,30 @@ mod tests {
         let (folder, place) = place();
         std::fs::create_dir(folder.path().join("end.part")).expect("a folder");
         pipe(folder.path(), "end.json");
-        place.write_end(&record(), true).expect("written");
+        place.write_end(&record(), true).and_then(|()| place.sync_end(true)).expect("written");
         assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
         std::fs::remove_file(folder.path().join("end.json")).expect("removed");
         std::fs::create_dir_all(folder.path().join("end.json/full")).expect("a folder");
         std::os::unix::fs::symlink("/dev/full", folder.path().join("end.part")).expect("a link");
-        place.write_end(&record(), false).expect("written");
+        place.write_end(&record(), true).expect("written");
         assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
+    }
+
+    // [DUR-5]
+    #[test]
+    fn a_program_that_removes_the_folder_does_not_hide_its_end() {
+        let (folder, _) = place();
+        let place = Place::new(folder.path().join("tsk/a1"));
+        place.write_end(&record(), true).expect("written");
+        assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
+    }
+
+    // [LEASE-5, LEASE-9]
+    #[test]
+    fn a_start_that_was_revoked_never_comes() {
+        let (_folder, place) = place();
+        assert!(place.revoke() && !place.revoke());
+        assert!(place.begin(false).is_err());
     }
 
     #[test]

@@ -5,17 +5,21 @@ use std::io;
 use raincheck_core::content::Json;
 use raincheck_core::progress::Progress;
 use raincheck_core::task::Artifact;
+use raincheck_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::wire::Reason;
+use super::reason::Reason;
 use crate::supervise::Ended;
 
 /// The last thing that a supervisor does. Its result stays in the file the program wrote.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The attempt it is about.
     pub(crate) fence: u64,
     pub(crate) end: End,
+    /// When its program had ended; unknown to older supervisors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_at: Option<Timestamp>,
     /// Why the program was made to end, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<Reason>,
@@ -25,10 +29,13 @@ pub(crate) struct Record {
     pub(crate) partial: Option<Json>,
     #[serde(default)]
     pub(crate) artifacts: Vec<Kept>,
+    /// Whether a request to end came before all artifacts were taken, so that there are none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_cut: bool,
 }
 
 /// What became of the program.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum End {
     /// The system refused to start it.
@@ -49,7 +56,7 @@ impl End {
 }
 
 /// An artifact in the folder of the task.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Kept {
     id: String,
     name: String,

@@ -2,75 +2,81 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use async_trait::async_trait;
-use raincheck_core::content::Json;
-use raincheck_core::ids::{Fence, TaskId};
-use raincheck_core::log::{Draft, LogStore as _};
-use raincheck_core::progress::Progress;
-use raincheck_core::time::Timestamp;
-use raincheck_runtime::{Clock as _, FileLogs, Ids as _, OsIds, SystemClock};
+use raincheck_runtime::{Ids as _, OsIds};
 use tokio::net::UnixListener;
-use tokio::runtime;
+use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
-use super::link::Link;
+use super::link::{Link, Taken};
 use super::place::Place;
+use super::reason::{Halt, Reason};
 use super::record::{End, Record};
-use super::wire::{Halt, Reason, Talk, Told, Work};
+use super::spool::Spool;
+use super::wire::{Talk, Told, Work};
 use crate::artifacts::{self, Collected, Shelf};
-use crate::supervise::{Ended, Listener, note, supervise};
+use crate::os::keep_offspring;
+use crate::patience::pass;
+use crate::supervise::{Ended, Listener as _, note, supervise};
 
 /// How many threads may block at once: on the log, on a look at the tree.
 const N_BLOCKING: usize = 2;
 
-/// Runs the role to its end.
-pub(super) fn run() -> ExitCode {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(N_BLOCKING)
-        .build();
-    let Ok(runtime) = runtime else { return ExitCode::FAILURE };
+/// How long a server has to commit the outcome before the end is written down here at all.
+const TAKE: Duration = Duration::from_millis(5);
+
+/// How long a server has to commit the outcome before the end is made to last here.
+const COMMIT: Duration = Duration::from_millis(200);
+
+/// The longest pause between two attempts to write an end down.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// Prepares the process for the role, before it is known what for.
+///
+/// # Errors
+/// When the system refuses what the role needs.
+pub(super) fn prepare() -> io::Result<Runtime> {
+    keep_offspring()?;
+    runtime::Builder::new_current_thread().enable_all().max_blocking_threads(N_BLOCKING).build()
+}
+
+/// Runs the role to its end. `near` is the conversation with the first server, `listener` is where
+/// others come.
+///
+/// # Errors
+/// When the system refuses what the role needs before anything was run.
+pub(super) fn run(runtime: Runtime, near: OwnedFd, listener: OwnedFd) -> io::Result<()> {
     let held = runtime.block_on(async {
-        let Ok(listener) = listener() else { return ExitCode::from(2) };
-        hold(&listener).await.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+        let listener = std::os::unix::net::UnixListener::from(listener);
+        listener.set_nonblocking(true)?;
+        hold(Talk::of(near.into())?, &UnixListener::from_std(listener)?).await
     });
     runtime.shutdown_background();
     held
 }
 
-/// Returns the socket that the server left as standard input.
-fn listener() -> io::Result<UnixListener> {
-    let inherited = io::stdin().as_fd().try_clone_to_owned()?;
-    let listener = std::os::unix::net::UnixListener::from(inherited);
-    listener.local_addr()?;
-    listener.set_nonblocking(true)?;
-    UnixListener::from_std(listener)
-}
-
-/// Holds one program until it has ended and that is written down.
-async fn hold(listener: &UnixListener) -> io::Result<()> {
-    // The server connected before it started this process.
-    let (stream, _) = listener.accept().await?;
-    let mut talk = Talk::new(stream);
+/// Holds one program until it has ended and that is written down, or a server has committed it.
+async fn hold(mut talk: Talk, listener: &UnixListener) -> io::Result<()> {
+    Link::greet(&mut talk).await?;
     // A server that is gone before it said what to run leaves nothing to do and nothing to tell.
     let Some(Told::Run(work)) = talk.hear().await else { return Ok(()) };
     let id = work.id.parse().map_err(io::Error::other)?;
 
     let place = Place::new(&work.folder);
     let link = Link::new(work.ends_with_server.then_some(work.halt(Reason::ServerGone)));
-    let spool = Spool::open(id, &work, &link).await;
+    let spool = Spool::new(id, &work, &link);
     let whole = async {
         let record = attempt(&work, &place, &link, &spool).await;
-        // Before the server hears of the end, which is that nobody talks to it any more.
-        place.write_end(&record, work.is_synced)
+        deliver(record, &work, &place, &link).await;
     };
     tokio::select! {
-        written = whole => written,
+        () = whole => Ok(()),
         never = link.attend(talk, listener) => match never {},
         never = limits(&work, &link) => match never {},
     }
@@ -86,7 +92,14 @@ impl Work {
 async fn limits(work: &Work, link: &Link) -> Infallible {
     let over = async {
         match work.run_timeout {
-            Some(limit) => sleep(limit).await,
+            Some(limit) => {
+                link.running().await;
+                tokio::select! {
+                    () = pass(limit) => {}
+                    // What is done with what it left does not count.
+                    () = link.is_over() => std::future::pending().await,
+                }
+            }
             None => std::future::pending().await,
         }
     };
@@ -110,6 +123,40 @@ async fn told_to_end() {
     }
 }
 
+/// Sees to it that the end is known: a server commits it, or it is written down for the next one.
+///
+/// On a full disk neither works; then both are tried until one does [DUR-5].
+async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
+    let mut pause = Duration::from_millis(100);
+    link.ended(record.clone());
+    // Who listens hears of it first: the file is for the next server, should this one be lost.
+    if link.taken(TAKE).await == Taken::Kept {
+        return;
+    }
+    // A server that is there may be removing the folder, as it has committed the outcome.
+    let write = || place.write_end(&record, !link.has_server()).is_ok();
+    let mut is_written = write();
+    loop {
+        // While a server is there its store is faster and safer than a file beside it.
+        if link.taken(if is_written { COMMIT.max(pause / 2) } else { pause }).await == Taken::Kept {
+            return;
+        }
+        is_written = is_written || write();
+        if is_written {
+            match place.sync_end(work.is_synced) {
+                Ok(()) => return,
+                // Nobody but a server that has committed it removes what nobody else knows of.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+                Err(_) => {}
+            }
+        }
+        if !link.has_server() {
+            sleep(pause).await;
+        }
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
 /// Runs the program and takes what it left into keeping.
 async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> Record {
     let order = work.order.clone();
@@ -118,10 +165,12 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
         Ok(()) => supervise(order, inputs, spool, link.halted()).await,
         Err(error) => Err(error),
     };
-    let reason = link.halt().map(|halt| halt.reason);
-    let collected = match &ended {
-        Ok(ended) => collect(work, ended, reason).await,
-        Err(_) => Collected::default(),
+    let ended_at = ended.is_ok().then(|| spool.now());
+    // Nothing that is done from here on counts as its time.
+    link.over();
+    let (collected, is_cut) = match &ended {
+        Ok(ended) => collect(work, ended, link).await,
+        Err(_) => (Collected::default(), false),
     };
     let notes = collected.notes.into_iter().map(|text| note(spool, text)).collect();
     spool.logs(notes).await;
@@ -130,81 +179,48 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
     Record {
         fence: work.fence,
         end: ended.map_or_else(|error| End::refused(&error), End::Ended),
-        reason,
+        ended_at,
+        reason: link.halt().map(|halt| halt.reason),
         progress,
         partial,
         artifacts: collected.artifacts.iter().map(Into::into).collect(),
+        is_cut,
     }
 }
 
-/// Takes the artifacts, unless the task is over or not this attempt's any more.
-async fn collect(work: &Work, ended: &Ended, reason: Option<Reason>) -> Collected {
+/// Takes the artifacts, unless the task is over or not this attempt's any more. A request to end that
+/// comes meanwhile cuts it short, which is told.
+async fn collect(work: &Work, ended: &Ended, link: &Link) -> (Collected, bool) {
+    let reason = link.halt().map(|halt| halt.reason);
     if matches!(reason, Some(Reason::TimedOut | Reason::Lost)) {
-        return Collected::default();
+        return (Collected::default(), false);
     }
     let folder = Path::new(&work.folder);
     let shelf = Shelf {
-        from: folder.join("artifacts"),
+        from: folder.join("out/artifacts"),
         to: folder.parent().unwrap_or(folder).join("artifacts"),
     };
+    if ended.claims.is_empty() && artifacts::is_empty(&shelf) {
+        return (Collected::default(), false);
+    }
+    link.collecting();
     let claims = ended.claims.clone();
-    let collect = move || artifacts::collect(&shelf, &claims, || OsIds.artifact());
-    match tokio::task::spawn_blocking(collect).await {
-        Ok(Ok(collected)) => collected,
-        Ok(Err(error)) => Collected::failed(error.kind()),
-        Err(_) => Collected::failed(io::ErrorKind::Other),
-    }
-}
-
-/// The program's words on their way into the log and to the server.
-struct Spool<'a> {
-    id: TaskId,
-    logs: FileLogs,
-    clock: SystemClock,
-    link: &'a Link,
-}
-
-impl<'a> Spool<'a> {
-    async fn open(id: TaskId, work: &Work, link: &'a Link) -> Self {
-        let logs = FileLogs::new(&work.logs);
-        logs.limit(id, work.log_quota).await;
-        Self { id, logs, clock: SystemClock::new(), link }
-    }
-
-    async fn close(&self) {
-        let _ = self.logs.close(self.id).await;
-        self.link.log_grew();
-    }
-}
-
-#[async_trait]
-impl Listener for Spool<'_> {
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn begun(&self) {
-        self.link.begun();
-    }
-
-    fn progress(&self, progress: Progress) {
-        self.link.progress(progress);
-    }
-
-    fn partial(&self, partial: Json) {
-        self.link.partial(partial);
-    }
-
-    async fn logs(&self, lines: Vec<Draft>) {
-        if lines.is_empty() {
-            return;
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let cut = Arc::clone(&is_cut);
+    let collect = move || artifacts::collect(&shelf, &claims, &cut, || OsIds.artifact());
+    let mut collecting = tokio::task::spawn_blocking(collect);
+    let collected = tokio::select! {
+        collected = &mut collecting => collected,
+        // One that came before the program's end stopped the program, and has had its way.
+        _ = link.halted(), if reason.is_none() => {
+            is_cut.store(true, Ordering::Relaxed);
+            collecting.await
         }
-        // There is nobody to tell but the log itself; the next lines may fit again.
-        let _ = self.logs.append(self.id, Fence::NONE, lines).await;
-        self.link.log_grew();
-    }
-
-    async fn stopping(&self) {
-        self.link.stopping().await;
+    };
+    let is_cut = is_cut.load(Ordering::Relaxed);
+    match collected {
+        Ok(Ok(collected)) => (collected, is_cut),
+        Ok(Err(error)) => (Collected::failed(error.kind()), is_cut),
+        Err(_) => (Collected::failed(io::ErrorKind::Other), is_cut),
     }
 }

@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use raincheck_core::content::Json;
 use raincheck_core::progress::Progress;
-use raincheck_runtime::StopReason;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::os::Order;
+use super::reason::Halt;
+use super::record::Record;
+use crate::order::Order;
 
 /// What a server tells.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,12 +28,19 @@ pub(crate) enum Told {
     Stop(Halt),
     /// The task is on record as `cancelling`: the signal may be sent.
     Go,
+    /// The outcome is committed: nobody needs to be told of it again.
+    Kept,
 }
 
 /// What a supervisor says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {
+    /// The supervisor is there. The first that every server hears.
+    Here {
+        /// The number of its process.
+        pid: u32,
+    },
     /// The program runs.
     Begun,
     /// How far the program is.
@@ -43,6 +51,10 @@ pub(crate) enum Said {
     LogGrew,
     /// The program is about to get a signal, after the server's [`Told::Go`].
     Stopping,
+    /// The program has ended, and what it left is being taken.
+    Collecting,
+    /// The program has ended, and all that it left is taken.
+    Ended(Box<Record>),
 }
 
 /// One attempt, as its supervisor needs to know it.
@@ -69,57 +81,12 @@ pub(crate) struct Work {
     pub(crate) is_synced: bool,
 }
 
-/// The request to end a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Halt {
-    pub(crate) reason: Reason,
-    pub(crate) grace: Duration,
-}
-
-/// Why a program has to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Reason {
-    /// Somebody asked to end the task.
-    Cancelled,
-    /// Its run deadline passed.
-    TimedOut,
-    /// The attempt is not the task's any more.
-    Lost,
-    /// The server ended, or is about to.
-    ServerGone,
-    /// The supervisor itself was told to end.
-    Told,
-}
-
-impl From<StopReason> for Reason {
-    fn from(stop: StopReason) -> Self {
-        match stop {
-            StopReason::Cancelled => Self::Cancelled,
-            StopReason::TimedOut => Self::TimedOut,
-            StopReason::Lost => Self::Lost,
-            StopReason::Shutdown => Self::ServerGone,
-        }
-    }
-}
-
-impl Reason {
-    /// Returns what a server calls it.
-    pub(crate) const fn stop(self) -> Option<StopReason> {
-        match self {
-            Self::Cancelled => Some(StopReason::Cancelled),
-            Self::TimedOut => Some(StopReason::TimedOut),
-            Self::Lost => Some(StopReason::Lost),
-            Self::ServerGone => Some(StopReason::Shutdown),
-            Self::Told => None,
-        }
-    }
-}
-
 /// One end of the conversation.
 #[derive(Debug)]
 pub(crate) struct Talk {
-    lines: Lines<BufReader<OwnedReadHalf>>,
+    reader: BufReader<OwnedReadHalf>,
+    /// What came of a line so far.
+    held: Vec<u8>,
     writer: OwnedWriteHalf,
 }
 
@@ -132,17 +99,22 @@ impl Talk {
 
     pub(crate) fn new(stream: UnixStream) -> Self {
         let (reader, writer) = stream.into_split();
-        Self { lines: BufReader::with_capacity(1 << 10, reader).lines(), writer }
+        Self { reader: BufReader::with_capacity(8 << 10, reader), held: Vec::new(), writer }
     }
 
-    /// Returns the next thing that the other end tells; `None` when it is gone.
+    /// Returns the next thing that the other end tells; `None` when it is gone. A line that it did not
+    /// finish was not told.
     ///
     /// # Cancel safety
     /// Safe: a line that came in part is kept.
     pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Option<T> {
         loop {
-            let line = self.lines.next_line().await.ok()??;
-            match serde_json::from_str(&line) {
+            self.reader.read_until(b'\n', &mut self.held).await.ok()?;
+            if !self.held.ends_with(b"\n") {
+                return None;
+            }
+            let line = std::mem::take(&mut self.held);
+            match serde_json::from_slice(&line) {
                 Ok(told) => return Some(told),
                 Err(error) => tracing::debug!(%error, "a line of the other end is passed over"),
             }
@@ -162,6 +134,7 @@ impl Talk {
 
 #[cfg(test)]
 mod tests {
+    use super::super::reason::Reason;
     use super::*;
 
     #[test]
@@ -172,6 +145,8 @@ mod tests {
         let lines = [
             serde_json::to_string(&Told::Stop(halt)),
             serde_json::to_string(&Told::Go),
+            serde_json::to_string(&Told::Kept),
+            serde_json::to_string(&Said::Here { pid: 7 }),
             serde_json::to_string(&Said::Begun),
             serde_json::to_string(&Said::Progress(progress)),
             serde_json::to_string(&partial),
@@ -182,6 +157,8 @@ mod tests {
         expect_test::expect![[r#"
             {"stop":{"reason":"cancelled","grace":{"secs":1,"nanos":500000000}}}
             "go"
+            "kept"
+            {"here":{"pid":7}}
             "begun"
             {"progress":{"percent":50.0}}
             {"partial":{"z":1.0,"a":1e2}}
@@ -189,8 +166,18 @@ mod tests {
             "stopping""#]]
         .assert_eq(&lines.join("\n"));
         assert!(
-            matches!(serde_json::from_str(&lines[4]), Ok(Said::Partial(json)) if json.get() == r#"{"z":1.0,"a":1e2}"#)
+            matches!(serde_json::from_str(&lines[6]), Ok(Said::Partial(json)) if json.get() == r#"{"z":1.0,"a":1e2}"#)
         );
+    }
+
+    // [LEASE-9]
+    #[tokio::test]
+    async fn an_order_that_was_not_finished_was_not_given() {
+        let (mut near, far) = UnixStream::pair().expect("a pair");
+        let mut far = Talk::new(far);
+        near.write_all(b"\"go\"").await.expect("written");
+        drop(near);
+        assert!(far.hear::<Told>().await.is_none());
     }
 
     #[tokio::test]

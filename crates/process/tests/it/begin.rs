@@ -1,8 +1,8 @@
 //! Programs that had begun when their server was lost, and programs that had not.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Guarantee, Kind};
@@ -84,7 +84,7 @@ fn an_attempt_that_never_came_to_its_program_is_cancelled_if_that_was_asked_for(
 // [LEASE-3]
 #[test]
 fn a_start_is_noted_before_the_program_runs() {
-    let script = "test -e \"$(dirname \"$RAINCHECK_RESULT_FILE\")/begun\" && echo noted";
+    let script = "test -e \"$(dirname \"$RAINCHECK_RESULT_FILE\")/../begun\" && echo noted";
     let tools = |folder: &std::path::Path| vec![shell(folder, "look", script)];
     runtime().block_on(harness::with(tools, async |house| {
         let id = house.submit("look", "{}").await;
@@ -133,13 +133,32 @@ fn this_program_hesitates_where_it_is_told_to() {
         return;
     }
     let inherited = std::io::stdin().as_fd().try_clone_to_owned().expect("a socket");
-    let listener = UnixListener::from(inherited);
-    let (first, _) = listener.accept().expect("the first server");
+    let [first, listener, _lock, folder] = asked_for(&inherited);
+    rustix::process::fchdir(folder).expect("a folder");
+    let (mut first, listener) = (UnixStream::from(first), UnixListener::from(listener));
+    first.write_all(b"{\"here\":{\"pid\":1}}\n").expect("told");
     let mut first = BufReader::new(first);
     first.read_line(&mut String::new()).expect("what to run");
     std::fs::write("told", "").expect("a sign");
     let _ = first.read_to_end(&mut Vec::new());
     drop(listener.accept().expect("the second server"));
+}
+
+/// Waits until a supervisor is asked for, and returns what it is given.
+fn asked_for(server: &OwnedFd) -> [OwnedFd; 4] {
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut with = RecvAncillaryBuffer::new(&mut space);
+    let mut word = [0];
+    let mut into = [std::io::IoSliceMut::new(&mut word)];
+    recvmsg(server, &mut into, &mut with, RecvFlags::empty()).expect("a word");
+    let mut files = Vec::new();
+    for message in with.drain() {
+        if let RecvAncillaryMessage::ScmRights(some) = message {
+            files.extend(some);
+        }
+    }
+    files.try_into().expect("four files")
 }
 
 // [LEASE-5, STATE-5]

@@ -6,7 +6,12 @@ mod artifacts;
 #[cfg(test)]
 mod begin;
 #[cfg(test)]
+mod ended;
+#[cfg(test)]
 mod ends;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod escapes;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
@@ -17,5 +22,8 @@ mod outliving;
 mod reattachment;
 #[cfg(test)]
 mod results;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod stopped;
 #[cfg(test)]
 mod town;

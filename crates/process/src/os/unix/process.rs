@@ -2,16 +2,18 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::signal::unix;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::offspring::{self, Offspring};
 use super::raw;
 use super::tree::{Member, Tree};
-use crate::os::{Exit, Usage};
+use crate::os::{Exit, Left, Survivor, Usage};
+use crate::patience::within;
 
 /// How long what a program left running may take to end by itself, such as the reader at the end of
 /// a pipe.
@@ -26,31 +28,53 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The longest pause between two looks at a tree that was killed.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long processes that may not be killed are given to end by themselves.
+const FAREWELL: Duration = Duration::from_millis(500);
+
 /// A program that was started, until its end is taken.
 ///
-/// Its number cannot be given to another process before [`reap`](Self::reap), so signals to its
-/// group never reach a stranger. Dropping it kills the whole tree.
+/// Its number cannot be given to another process before its end is taken, so signals to its group
+/// never reach a stranger. Dropping it kills the whole tree.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: Pid,
     changes: unix::Signal,
-    tree: Arc<Mutex<Tree>>,
+    tree: Kin,
     is_reaped: bool,
+}
+
+/// How the tree of a program is known.
+#[derive(Debug)]
+enum Kin {
+    /// It is all that is below this process.
+    Offspring(Offspring),
+    /// By what the process table tells.
+    Tree(Arc<Mutex<Tree>>),
 }
 
 impl Process {
     pub(super) fn new(pid: Pid, changes: unix::Signal, mark: OsString) -> Self {
-        let tree = Arc::new(Mutex::new(Tree::new(pid, mark)));
+        let tree = if offspring::is_kept() {
+            Kin::Offspring(Offspring::new(pid))
+        } else {
+            Kin::Tree(Arc::new(Mutex::new(Tree::new(pid, mark))))
+        };
         Self { pid, changes, tree, is_reaped: false }
     }
 
     /// Returns what weighs the tree while it is waited for.
     pub(crate) fn scale(&self) -> Scale {
-        Scale(Arc::clone(&self.tree))
+        Scale(match &self.tree {
+            Kin::Offspring(_) => None,
+            Kin::Tree(tree) => Some(Arc::clone(tree)),
+        })
     }
 
     /// Tells whether the program itself has ended.
-    pub(crate) fn has_ended(&self) -> io::Result<bool> {
+    pub(crate) fn has_ended(&mut self) -> io::Result<bool> {
+        if let Kin::Offspring(all) = &mut self.tree {
+            return Ok(all.reap() || all.end().is_some());
+        }
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::Pid(self.pid), how)?.is_some())
     }
@@ -58,7 +82,7 @@ impl Process {
     /// Waits for the end of the program itself.
     ///
     /// # Cancel safety
-    /// Safe: an end is never consumed.
+    /// Safe: an end is never lost.
     pub(crate) async fn ended(&mut self) -> io::Result<()> {
         while !self.has_ended()? {
             if self.changes.recv().await.is_none() {
@@ -68,98 +92,177 @@ impl Process {
         Ok(())
     }
 
-    /// Ends what the program left running after its own end, and returns how many that were.
-    pub(crate) async fn settle(&mut self) -> usize {
-        let left = self.survey().await;
-        if left.is_empty() || self.is_gone_by(Instant::now() + LINGER).await {
-            return 0;
+    /// Tells whether some of the tree may not be signalled, so that it cannot be stopped.
+    pub(crate) fn is_out_of_reach(&mut self) -> bool {
+        match &self.tree {
+            Kin::Offspring(_) => offspring::is_out_of_reach(),
+            Kin::Tree(_) => {
+                rustix::process::test_kill_process(self.pid) == Err(rustix::io::Errno::PERM)
+            }
         }
-        let left = self.survey().await;
-        self.signal(&left, Signal::TERM);
-        if !self.is_gone_by(Instant::now() + LEFTOVER_GRACE).await {
-            self.kill().await;
+    }
+
+    /// Ends what the program left running after its own end.
+    pub(crate) async fn settle(&mut self) -> Left {
+        if self.is_gone().await || self.is_gone_within(LINGER).await {
+            return Left::default();
         }
-        left.len()
+        let n_left = self.signal_all(Signal::TERM).await;
+        let survivors =
+            if self.is_gone_within(LEFTOVER_GRACE).await { Vec::new() } else { self.kill().await };
+        Left { n_ended: n_left.saturating_sub(survivors.len()), survivors }
     }
 
     /// Asks the program's group to end, and kills the whole tree when it has not after `grace`.
     ///
-    /// Returns when nothing of the tree is left.
-    pub(crate) async fn stop(&mut self, grace: Duration) {
-        let until = Instant::now() + grace;
-        // Parents are known only while they live, so the tree is looked at before and after.
-        self.survey().await;
-        let _ = kill_process_group(self.pid, Signal::TERM);
-        self.survey().await;
-        let _ = timeout_at(until, self.ended()).await;
-        if !self.is_gone_by(until).await {
-            self.kill().await;
+    /// Returns when nothing of the tree is left but what it returns: processes that this one may not
+    /// end.
+    pub(crate) async fn stop(&mut self, grace: Duration) -> Vec<Survivor> {
+        if let Kin::Tree(_) = self.tree {
+            // Parents are known only while they live, so the tree is looked at before and after.
+            self.survey().await;
         }
+        if !self.has_ended().unwrap_or(true) {
+            let _ = kill_process_group(self.pid, Signal::TERM);
+        }
+        if let Kin::Tree(_) = self.tree {
+            self.survey().await;
+        }
+        if self.is_gone_within(grace).await { Vec::new() } else { self.kill().await }
     }
 
-    /// Takes the end of a program that has [ended](Self::ended).
-    pub(crate) fn reap(mut self) -> io::Result<(Exit, Usage)> {
+    /// Takes the end of a program that has [ended](Self::ended); `None` when it is known to live on.
+    pub(crate) fn reap(mut self) -> io::Result<Option<(Exit, Usage)>> {
+        if let Kin::Offspring(all) = &mut self.tree {
+            self.is_reaped = true;
+            all.reap();
+            return Ok(all.end());
+        }
+        if !self.has_ended()? {
+            self.is_reaped = true;
+            return Ok(None);
+        }
         self.is_reaped = true;
         // Where the system shows no tree, this is what ends the rest of the group.
         let _ = kill_process_group(self.pid, Signal::KILL);
-        raw::reap(self.pid)
+        raw::reap(self.pid).map(Some)
     }
 
-    /// Kills whatever is left of the tree until nothing is.
-    async fn kill(&mut self) {
-        let (mut pause, mut is_told) = (Duration::from_millis(2), false);
+    /// Kills whatever is left of the tree until nothing is but what this process may not end.
+    async fn kill(&mut self) -> Vec<Survivor> {
+        let (mut pause, mut is_told) = (Duration::from_millis(1), false);
+        let mut last_hit = Instant::now();
         loop {
-            let _ = kill_process_group(self.pid, Signal::KILL);
-            let left = self.survey().await;
-            if left.is_empty() {
-                break;
+            if self.is_gone().await {
+                return Vec::new();
             }
-            self.signal(&left, Signal::KILL);
-            sleep(pause).await;
+            if self.kill_once().await {
+                last_hit = Instant::now();
+            } else if last_hit.elapsed() >= FAREWELL {
+                let survivors = self.survivors();
+                tracing::warn!(?survivors, "processes of a tool may not be ended; they run on");
+                return survivors;
+            }
+            // The end of a child comes as a signal, that of another's does not.
+            let _ = timeout(pause, self.changes.recv()).await;
             pause = (pause * 2).min(MAX_PAUSE);
             if pause == MAX_PAUSE && !is_told {
-                tracing::warn!(?left, "killed processes of a tool do not go; its slot stays taken");
+                tracing::warn!(pid = ?self.pid, "killed processes of a tool do not go");
                 is_told = true;
             }
         }
-        if self.ended().await.is_err() {
-            tracing::warn!(pid = ?self.pid, "the end of a program cannot be read");
+    }
+
+    /// Sends one round of kills; tells whether any of it could be sent.
+    async fn kill_once(&mut self) -> bool {
+        match &mut self.tree {
+            Kin::Offspring(all) => all.kill(),
+            Kin::Tree(_) => {
+                let _ = kill_process_group(self.pid, Signal::KILL);
+                let left = self.survey().await;
+                self.signal(&left, Signal::KILL);
+                !left.is_empty()
+            }
         }
     }
 
-    /// Tells whether the tree ends by itself until an instant.
-    async fn is_gone_by(&mut self, until: Instant) -> bool {
-        loop {
-            if self.survey().await.is_empty() && self.has_ended().unwrap_or(true) {
-                return true;
+    fn survivors(&self) -> Vec<Survivor> {
+        match &self.tree {
+            Kin::Offspring(_) => offspring::alive().into_iter().map(offspring::describe).collect(),
+            Kin::Tree(tree) => lock(tree).survivors(),
+        }
+    }
+
+    async fn is_gone(&mut self) -> bool {
+        match &mut self.tree {
+            Kin::Offspring(all) => all.reap(),
+            Kin::Tree(_) => {
+                self.survey().await.is_empty()
+                    && self.survivors().is_empty()
+                    && self.has_ended().unwrap_or(true)
             }
-            if Instant::now() >= until {
-                return false;
+        }
+    }
+
+    /// Tells whether the tree ends by itself within a span of time in which this process could run.
+    async fn is_gone_within(&mut self, span: Duration) -> bool {
+        let gone = async {
+            while !self.is_gone().await {
+                match &self.tree {
+                    Kin::Offspring(_) => drop(self.changes.recv().await),
+                    Kin::Tree(_) => sleep(LOOK).await,
+                }
             }
-            sleep_until(until.min(Instant::now() + LOOK)).await;
+        };
+        within(span, gone).await.is_some()
+    }
+
+    /// Sends a signal to the whole tree, and returns how many processes that were.
+    async fn signal_all(&mut self, signal: Signal) -> usize {
+        match &mut self.tree {
+            Kin::Offspring(all) => {
+                let n = offspring::alive().len();
+                all.signal(signal);
+                n
+            }
+            Kin::Tree(_) => {
+                let left = self.survey().await;
+                self.signal(&left, signal);
+                left.len()
+            }
         }
     }
 
     async fn survey(&self) -> Vec<Member> {
-        let tree = Arc::clone(&self.tree);
-        let look = move || tree.lock().unwrap_or_else(PoisonError::into_inner).survey();
+        let Kin::Tree(tree) = &self.tree else { return Vec::new() };
+        let tree = Arc::clone(tree);
+        let look = move || lock(&tree).survey();
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
     fn signal(&self, members: &[Member], signal: Signal) {
-        self.tree.lock().unwrap_or_else(PoisonError::into_inner).signal(members, signal);
+        if let Kin::Tree(tree) = &self.tree {
+            lock(tree).signal(members, signal);
+        }
     }
 }
 
-/// Weighs a tree.
+fn lock(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
+    tree.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Weighs a tree; `None` stands for everything below this process.
 #[derive(Clone, Debug)]
-pub(crate) struct Scale(Arc<Mutex<Tree>>);
+pub(crate) struct Scale(Option<Arc<Mutex<Tree>>>);
 
 impl Scale {
     /// Returns how many bytes of memory the tree uses, roughly when that is not more than `enough`;
     /// 0 where the system does not tell.
     pub(crate) fn memory(&self, enough: u64) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).memory(enough)
+        match &self.0 {
+            Some(tree) => lock(tree).memory(enough),
+            None => offspring::memory(enough),
+        }
     }
 }
 
@@ -191,7 +294,16 @@ impl Drop for Process {
             return;
         }
         // Whoever ran it was itself cut off: nothing may be left behind.
-        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
+        let tree = match &mut self.tree {
+            Kin::Offspring(all) => {
+                while !all.reap() && all.kill() {
+                    std::thread::yield_now();
+                }
+                return;
+            }
+            Kin::Tree(tree) => tree,
+        };
+        let mut tree = lock(tree);
         for _ in 0..3 {
             let left = tree.survey();
             let _ = kill_process_group(self.pid, Signal::KILL);

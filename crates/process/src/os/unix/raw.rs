@@ -1,7 +1,7 @@
 //! The few calls that have no safe wrapper.
 #![expect(
     unsafe_code,
-    reason = "fork hooks, descriptor flags by number and wait4 have no safe form"
+    reason = "fork, its hooks, signal masks, descriptor flags by number and wait4 have no safe form"
 )]
 
 use std::io;
@@ -22,33 +22,170 @@ pub(super) fn is_inherited(fd: i32) -> bool {
     flags >= 0 && flags & libc::FD_CLOEXEC == 0
 }
 
-/// Lets the child keep `control` and none of `strays`, and ties its life to this process.
+/// Lets the child keep `control` and no other descriptor beyond standard error, ties its life to this
+/// process, and gives it the signals as the system gives them to a first process.
 pub(super) fn before_exec(command: &mut Command, control: OwnedFd, strays: Vec<i32>) {
     let parent = rustix::process::getpid();
     let hook = move || {
-        for fd in &strays {
-            // SAFETY: F_SETFD sets a flag; a number that is not open gives an error.
-            unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) };
-        }
+        close_at_exec(&strays);
         fcntl_setfd(&control, FdFlags::empty())?;
+        reset_signals();
         die_with(parent)
     };
     // SAFETY: between fork and exec the hook makes system calls only; it neither allocates nor locks.
     unsafe { command.pre_exec(hook) };
 }
 
-/// Lets the child keep none of `strays`, and gives it a session of its own.
+/// Lets the child keep no descriptor beyond standard error, and gives it a session of its own and the
+/// signals as the system gives them to a first process.
 pub(super) fn leave_session(command: &mut Command, strays: Vec<i32>) {
     let hook = move || {
-        for fd in &strays {
-            // SAFETY: F_SETFD sets a flag; a number that is not open gives an error.
-            unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) };
-        }
+        close_at_exec(&strays);
+        reset_signals();
         rustix::process::setsid()?;
         Ok(())
     };
     // SAFETY: between fork and exec the hook makes system calls only; it neither allocates nor locks.
     unsafe { command.pre_exec(hook) };
+}
+
+/// Whether [`close_at_exec`] needs no list.
+#[cfg(target_os = "linux")]
+pub(super) fn closes_by_range() -> bool {
+    // SAFETY: a range without any descriptor in it changes nothing.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) const fn closes_by_range() -> bool {
+    false
+}
+
+/// Marks every descriptor beyond standard error to be closed at the start of another program.
+#[cfg(target_os = "linux")]
+pub(super) fn close_all_at_exec() {
+    // SAFETY: it sets a flag of the calling process' own descriptors.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+/// Marks every descriptor beyond standard error, or those that are named, to be closed at the start
+/// of another program.
+fn close_at_exec(strays: &[i32]) {
+    #[cfg(target_os = "linux")]
+    if strays.is_empty() {
+        close_all_at_exec();
+        return;
+    }
+    for fd in strays {
+        // SAFETY: F_SETFD sets a flag; a number that is not open gives an error.
+        unsafe { libc::fcntl(*fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+/// Unblocks every signal and lets each do what it does by default: whoever started this process may
+/// have blocked or ignored some, and both are inherited.
+pub(super) fn reset_signals() {
+    for signal in 1..=64 {
+        // SAFETY: no handler of this process is named; KILL, STOP and those of the C library are refused,
+        // which changes nothing.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    unblock_signals();
+}
+
+/// As [`reset_signals`], but for a process that is this program: a pipe whose reader is gone is an
+/// error to it, not its end.
+pub(super) fn reset_own_signals() {
+    reset_signals();
+    // SAFETY: no handler of this process is named.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
+/// Blocks every signal, and returns what was blocked before.
+#[cfg(target_os = "linux")]
+pub(super) fn block_signals() -> libc::sigset_t {
+    // SAFETY: the sets are made before they are read, and live until the call returns.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    }
+}
+
+/// Blocks what was blocked before.
+#[cfg(target_os = "linux")]
+pub(super) fn set_signals(before: &libc::sigset_t) {
+    // SAFETY: the set lives until the call returns.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+}
+
+/// Unblocks every signal.
+fn unblock_signals() {
+    // SAFETY: the set is made before it is read, and lives until the call returns.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Makes a copy of the calling process and returns its number, or `None` in the copy.
+///
+/// The process may have one thread only: a copy of another's lock stays locked.
+pub(super) fn fork() -> io::Result<Option<i32>> {
+    // SAFETY: there is no other thread whose state the copy could miss.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        pid => Ok(Some(pid)),
+    }
+}
+
+/// Ends the calling process at once, without the destructors of the process it is a copy of.
+pub(crate) fn exit_now(code: u8) -> ! {
+    // SAFETY: it does not return.
+    unsafe { libc::_exit(code.into()) }
+}
+
+/// Lets the end of a child interrupt [`wait_for`], and nothing else.
+pub(super) fn heed_children() {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: the handler touches nothing; the set is made before it is read.
+    unsafe {
+        let handler: extern "C" fn(i32) = nothing;
+        libc::signal(libc::SIGCHLD, handler as libc::sighandler_t);
+        let mut children: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut children);
+        libc::sigaddset(&raw mut children, libc::SIGCHLD);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const children, std::ptr::null_mut());
+    }
+}
+
+/// Waits until a descriptor can be read, which it tells, or a child has ended.
+pub(super) fn wait_for(fd: Option<i32>) -> bool {
+    // SAFETY: sets are made before they are read; a number beyond the size of one is not put in.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut all);
+        let mut readable: libc::fd_set = std::mem::zeroed();
+        libc::FD_ZERO(&raw mut readable);
+        let in_set = fd.filter(|fd| usize::try_from(*fd).is_ok_and(|fd| fd < libc::FD_SETSIZE));
+        if let Some(fd) = in_set {
+            libc::FD_SET(fd, &raw mut readable);
+        }
+        let n = libc::pselect(
+            in_set.map_or(0, |fd| fd + 1),
+            &raw mut readable,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            std::ptr::null(),
+            &raw const all,
+        );
+        n > 0
+    }
 }
 
 /// Asks the kernel to kill the calling process when the thread that started it ends.
@@ -70,20 +207,40 @@ fn die_with(_parent: Pid) -> io::Result<()> {
 
 /// Takes the end of a child that has ended, and what it used.
 pub(super) fn reap(pid: Pid) -> io::Result<(Exit, Usage)> {
+    loop {
+        match wait(pid.as_raw_nonzero().get(), 0) {
+            Ok(Some((_, exit, usage))) => return Ok((exit, usage)),
+            Ok(None) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes the end of any child that has ended; `None` when children are left and none has.
+///
+/// # Errors
+/// When there is no child.
+pub(super) fn reap_any() -> io::Result<Option<(i32, Exit, Usage)>> {
+    wait(-1, libc::WNOHANG)
+}
+
+fn wait(pid: i32, how: i32) -> io::Result<Option<(i32, Exit, Usage)>> {
     let mut status = 0;
     // SAFETY: all zeroes is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
+    let got = loop {
         // SAFETY: both pointers are to live locals.
-        let got =
-            unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, 0, &raw mut usage) };
+        let got = unsafe { libc::wait4(pid, &raw mut status, how, &raw mut usage) };
         if got >= 0 {
-            break;
+            break got;
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
+    };
+    if got == 0 {
+        return Ok(None);
     }
     let exit = if libc::WIFSIGNALED(status) {
         Exit::Signal(libc::WTERMSIG(status))
@@ -94,7 +251,7 @@ pub(super) fn reap(pid: Pid) -> io::Result<(Exit, Usage)> {
     // Linux counts in KiB, the BSDs' and macOS's count differs: macOS counts bytes.
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
     let peak_memory = u64::try_from(usage.ru_maxrss).ok().map(|n| n.saturating_mul(unit));
-    Ok((exit, Usage { cpu: Some(cpu), peak_memory }))
+    Ok(Some((got, exit, Usage { cpu: Some(cpu), peak_memory })))
 }
 
 fn span(time: libc::timeval) -> Duration {

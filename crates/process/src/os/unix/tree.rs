@@ -1,4 +1,5 @@
-//! Everything that a program started, as far as the system can tell.
+//! Everything that a program started, as far as the process table tells, for programs that run under
+//! a process which has other children too, and for what a lost supervisor left.
 //!
 //! A process belongs to the tree when it was seen in it before, is in the leader's process group,
 //! has a parent in the tree, or carries the tree's mark in the environment it was started with. The
@@ -12,9 +13,18 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use tokio::time::Instant;
 
+#[cfg(target_os = "linux")]
+use super::table;
+#[cfg(not(target_os = "linux"))]
+use super::table_elsewhere as table;
+use crate::os::Survivor;
+
 /// A tree younger than this has seen process numbers come round once at the most, so that only the
 /// numbers given out since its leader's need a look. It makes the end of a short program cheap.
 const YOUNG: Duration = Duration::from_secs(1);
+
+/// How often a tree is looked at again while other processes are being made.
+const LOOKS: usize = 8;
 
 /// A process, told from a later one with the same number by the instant of its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,8 +61,37 @@ impl Tree {
     }
 
     /// Looks for the processes of the tree that are alive and can be ended, the leader included.
+    ///
+    /// One look can miss a process that is being made, or that is between its start and the program
+    /// it becomes. So nothing counts as nothing only when a second look finds nothing too, and no
+    /// process was made in between, as far as a busy machine ever lets that be.
     pub(super) fn survey(&mut self) -> Vec<Member> {
-        let processes = proc::list(self.window());
+        let mut before = table::latest();
+        let mut found = self.look();
+        for _ in 0..LOOKS {
+            if !found.is_empty() {
+                break;
+            }
+            found = self.look();
+            let latest = table::latest();
+            if found.is_empty() && latest == before {
+                break;
+            }
+            before = latest;
+        }
+        found
+    }
+
+    /// Returns the processes that could not be ended and are still there.
+    pub(super) fn survivors(&self) -> Vec<Survivor> {
+        let is_there = |member: &&Member| table::start_of(member.pid) == Some(member.start);
+        let there = self.out_of_reach.iter().filter(is_there);
+        there.map(|it| Survivor { pid: it.pid, user: table::user_of(it.pid) }).collect()
+    }
+
+    fn look(&mut self) -> Vec<Member> {
+        let window = self.window();
+        let processes = table::list(|pid| window.holds(pid));
         let is_leader = |pid| self.leader == Some(pid);
         let born = processes.iter().find(|it| is_leader(it.pid)).map_or(0, |it| it.start);
         let mut alive: Vec<Member> = Vec::new();
@@ -78,7 +117,7 @@ impl Tree {
             let marked: Vec<i32> = rest
                 .iter()
                 .filter(|it| it.start >= born && !it.is_dead && !inside.contains(&it.pid))
-                .filter(|it| proc::carries(it.pid, &self.mark))
+                .filter(|it| table::carries(it.pid, &self.mark))
                 .map(|it| it.pid)
                 .collect();
             for it in rest.iter().filter(|it| marked.contains(&it.pid)) {
@@ -94,7 +133,7 @@ impl Tree {
 
     fn window(&self) -> Window {
         let Some(leader) = self.leader else { return Window::All };
-        let latest = if self.begun.elapsed() < YOUNG { proc::latest() } else { None };
+        let latest = if self.begun.elapsed() < YOUNG { table::latest() } else { None };
         latest.map_or(Window::All, |latest| Window::Since { leader, latest })
     }
 
@@ -102,11 +141,11 @@ impl Tree {
     /// the rough sum is more than `enough`, as that takes longer.
     pub(super) fn memory(&mut self, enough: u64) -> u64 {
         let alive = self.survey();
-        let rough = alive.iter().map(|member| proc::resident(member.pid)).sum();
+        let rough = alive.iter().map(|member| table::resident(member.pid)).sum();
         if rough <= enough {
             return rough;
         }
-        alive.iter().map(|member| proc::proportional(member.pid)).sum()
+        alive.iter().map(|member| table::proportional(member.pid)).sum()
     }
 
     /// Sends a signal to processes of the tree.
@@ -143,7 +182,7 @@ impl Window {
 fn send(pid: Pid, member: Member, signal: Signal) -> rustix::io::Result<()> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(held) if proc::start_of(member.pid) == Some(member.start) => {
+        Ok(held) if table::start_of(member.pid) == Some(member.start) => {
             pidfd_send_signal(held, signal)
         }
         Ok(_) => Ok(()),
@@ -157,137 +196,10 @@ fn send(pid: Pid, _member: Member, signal: Signal) -> rustix::io::Result<()> {
     rustix::process::kill_process(pid, signal)
 }
 
-/// The process table of Linux.
-#[cfg(target_os = "linux")]
-mod proc {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
-
-    use super::Window;
-
-    pub(super) struct Entry {
-        pub(super) pid: i32,
-        pub(super) parent: i32,
-        pub(super) group: i32,
-        pub(super) start: u64,
-        pub(super) is_dead: bool,
-    }
-
-    pub(super) fn list(window: Window) -> Vec<Entry> {
-        let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-        entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| window.holds(*pid))
-            .filter_map(entry)
-            .collect()
-    }
-
-    /// Returns the number that was given out last.
-    pub(super) fn latest() -> Option<i32> {
-        let load = std::fs::read_to_string("/proc/loadavg").ok()?;
-        load.split_whitespace().last()?.parse().ok()
-    }
-
-    pub(super) fn start_of(pid: i32) -> Option<u64> {
-        entry(pid).map(|it| it.start)
-    }
-
-    fn entry(pid: i32) -> Option<Entry> {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        parse(pid, &String::from_utf8_lossy(&stat))
-    }
-
-    /// Reads `pid (name) state parent group … start …`; the name may hold blanks and brackets.
-    pub(super) fn parse(pid: i32, stat: &str) -> Option<Entry> {
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let mut fields = fields.split(' ');
-        let state = fields.next()?;
-        let parent = fields.next()?.parse().ok()?;
-        let group = fields.next()?.parse().ok()?;
-        let start = fields.nth(16)?.parse().ok()?;
-        Some(Entry { pid, parent, group, start, is_dead: matches!(state, "Z" | "X" | "x") })
-    }
-
-    /// Returns the memory of a process that is in use, in bytes.
-    pub(super) fn resident(pid: i32) -> u64 {
-        kib(&format!("/proc/{pid}/status"), "VmRSS:").unwrap_or(0)
-    }
-
-    /// Returns the memory of a process, what it shares with others by its share of it.
-    pub(super) fn proportional(pid: i32) -> u64 {
-        kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:").unwrap_or_else(|| resident(pid))
-    }
-
-    fn kib(file: &str, field: &str) -> Option<u64> {
-        let text = std::fs::read_to_string(file).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field))?;
-        line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
-    }
-
-    /// Tells whether a process was started with an entry in its environment.
-    pub(super) fn carries(pid: i32, mark: &OsStr) -> bool {
-        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-        environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
-    }
-}
-
-/// Where there is no process table to read.
-#[cfg(not(target_os = "linux"))]
-mod proc {
-    use std::ffi::OsStr;
-
-    use super::Window;
-
-    pub(super) struct Entry {
-        pub(super) pid: i32,
-        pub(super) parent: i32,
-        pub(super) group: i32,
-        pub(super) start: u64,
-        pub(super) is_dead: bool,
-    }
-
-    pub(super) fn list(_window: Window) -> Vec<Entry> {
-        Vec::new()
-    }
-
-    pub(super) fn latest() -> Option<i32> {
-        None
-    }
-
-    pub(super) fn resident(_pid: i32) -> u64 {
-        0
-    }
-
-    pub(super) fn proportional(_pid: i32) -> u64 {
-        0
-    }
-
-    pub(super) fn carries(_pid: i32, _mark: &OsStr) -> bool {
-        false
-    }
-}
-
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_brackets_does_not_shift_the_fields() {
-        let stat = "42 (a) b (c) S 7 40 40 0 -1 4194560 1 0 0 0 2 3 0 0 20 0 1 0 98765 1 2";
-        let entry = proc::parse(42, stat).expect("a stat line");
-        assert_eq!((entry.parent, entry.group, entry.start, entry.is_dead), (7, 40, 98765, false));
-    }
-
-    #[test]
-    fn this_process_is_found_with_its_parent_and_start() {
-        let me = i32::try_from(std::process::id()).expect("a pid");
-        let list = proc::list(Window::All);
-        let entry = list.iter().find(|it| it.pid == me).expect("this process is listed");
-        assert!(entry.parent > 0 && entry.start > 0 && !entry.is_dead);
-        assert_eq!(proc::start_of(me), Some(entry.start));
-    }
 
     #[test]
     fn a_process_that_took_over_a_number_gets_no_signal() {
@@ -305,7 +217,5 @@ mod tests {
             [300, 310, 311, 32_699, 32_700].map(|pid| round.holds(pid)),
             [true, true, false, false, true]
         );
-        let latest = proc::latest().expect("the system tells");
-        assert!(latest > 0);
     }
 }

@@ -1,0 +1,116 @@
+//! A process that makes copies of itself, each to be the parent of one program, and that is handed
+//! whatever a copy which dies leaves running.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+use super::{offspring, raw};
+
+/// Which of the two processes this one is.
+pub(crate) enum Copy {
+    /// The one that was there.
+    Original,
+    /// The new one.
+    New,
+}
+
+/// What the process waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// The socket has something to read, or its other end is gone.
+    BySocket,
+    /// A child ended.
+    ByChild,
+}
+
+/// The copies of this process, and the orphans they left. There is one, in a process of one thread.
+#[derive(Debug)]
+pub(crate) struct Nest {
+    copies: BTreeSet<i32>,
+    beyond_reach: BTreeSet<i32>,
+}
+
+impl Nest {
+    /// Makes this process the one that every orphan below it is handed to.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn new() -> io::Result<Self> {
+        raw::reset_own_signals();
+        raw::heed_children();
+        #[cfg(target_os = "linux")]
+        rustix::process::set_child_subreaper(Some(getpid()))?;
+        Ok(Self { copies: BTreeSet::new(), beyond_reach: BTreeSet::new() })
+    }
+
+    /// Makes a copy of this process.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn copy(&mut self) -> io::Result<Copy> {
+        match raw::fork()? {
+            Some(pid) => {
+                self.copies.insert(pid);
+                Ok(Copy::Original)
+            }
+            None => {
+                raw::reset_own_signals();
+                Ok(Copy::New)
+            }
+        }
+    }
+
+    /// Waits for the children that have ended and kills every orphan; tells whether no orphan is
+    /// left that may be killed.
+    pub(crate) fn tidy(&mut self) -> bool {
+        while let Ok(Some((pid, ..))) = raw::reap_any() {
+            self.copies.remove(&pid);
+            self.beyond_reach.remove(&pid);
+        }
+        let mut is_tidy = true;
+        for pid in offspring::children() {
+            if self.copies.contains(&pid) || self.beyond_reach.contains(&pid) {
+                continue;
+            }
+            let killed = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            if killed == Some(Err(rustix::io::Errno::PERM)) {
+                self.beyond_reach.insert(pid);
+            } else {
+                is_tidy = false;
+            }
+        }
+        is_tidy
+    }
+
+    /// Tells whether every copy has ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.copies.is_empty()
+    }
+}
+
+/// Waits for a child's end or for the socket, if there is one. A [`Nest`] has to be there.
+pub(crate) fn wait_for(socket: Option<BorrowedFd<'_>>) -> Woken {
+    if raw::wait_for(socket.map(|socket| socket.as_raw_fd())) {
+        Woken::BySocket
+    } else {
+        Woken::ByChild
+    }
+}
+
+/// Makes a new copy a process of its own: leader of a session, in a folder, with `output` as standard
+/// output and error.
+///
+/// # Errors
+/// When the system refuses one of them.
+pub(crate) fn settle_in(folder: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::process::fchdir(folder)?;
+    rustix::stdio::dup2_stdout(output)?;
+    rustix::stdio::dup2_stderr(output)?;
+    let nothing = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    Ok(())
+}
