@@ -22,6 +22,8 @@ mod listener;
 #[cfg(target_os = "linux")]
 mod manners;
 #[cfg(target_os = "linux")]
+mod places;
+#[cfg(target_os = "linux")]
 mod programs;
 #[cfg(target_os = "linux")]
 mod sdk;

@@ -29,6 +29,7 @@ pub(crate) fn serve(
     port: u16,
     limits: &Limits,
 ) -> Result<(), Failure> {
+    lifecycle::unblock_signals();
     let file = shared.load(&THIS, serving)?;
     let (paths, unplaced) = Paths::of_server(BINARY, shared);
     let _logging = logging::start(shared)?;

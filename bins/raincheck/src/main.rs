@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
-use raincheck_app::doctor::{self, Patient};
+use raincheck_app::doctor::{self, Finding, Patient};
 use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
@@ -80,13 +80,16 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Demo => demo::run().map(|()| Exit::Done),
         Common::Doctor { json } => {
             let patient = Patient { binary: &THIS, shared, serving, now: now() };
-            let report = doctor::examine(&patient);
+            let report = doctor::examine(&patient).with([process_table()]);
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(report.exit())
         }
         Common::Status { json } => {
             let paths = Paths::resolve(BINARY, shared)?;
-            let report = status::look(&THIS, &paths, now(), Reader::workers_of);
+            let mut report = status::look(&THIS, &paths, now(), Reader::workers_of);
+            if let Some((fault, next)) = raincheck::process::place_fault() {
+                report = report.with("programs", vec![format!("refused: {fault}; {next}")]);
+            }
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
@@ -94,6 +97,15 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }
+    }
+}
+
+/// Looks whether what a tool starts could be ended again.
+fn process_table() -> Finding {
+    const CHECK: &str = "process table";
+    match raincheck::process::place_fault() {
+        None => Finding::good(CHECK, "it is the one of this process"),
+        Some((fault, next)) => Finding::bad(CHECK, format!("{fault}; tools are refused"), next),
     }
 }
 

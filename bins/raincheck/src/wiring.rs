@@ -27,6 +27,7 @@ const N_THREADS: usize = 2;
 
 /// Serves MCP on standard input and output until the client goes or the process is told to end.
 pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
+    lifecycle::unblock_signals();
     let file = shared.load(&THIS, serving)?;
     let (paths, unplaced) = Paths::of_server(BINARY, shared);
     let _logging = logging::start(shared)?;

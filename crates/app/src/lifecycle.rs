@@ -33,6 +33,21 @@ fn words(payload: &(dyn Any + Send)) -> &str {
         .unwrap_or("without words")
 }
 
+/// Lets signals reach this process that whoever started it had blocked: a process inherits that, and
+/// could not be told to end. To be called before there is a second thread.
+///
+/// What the launcher ignores stays ignored, as `nohup` wants it.
+#[cfg_attr(unix, expect(unsafe_code, reason = "the mask of signals has no safe form"))]
+pub fn unblock_signals() {
+    #[cfg(unix)]
+    // SAFETY: the set is made before it is read, and lives until the call returns.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
 /// Prepares to be told to end: by a signal, or by the death of the process that started this one.
 ///
 /// The future fires `stop` and ends; it also ends when somebody else fires it. It is to be made
