@@ -96,14 +96,14 @@ async fn poll(
     port: u16,
     secret: String,
     name: String,
-    boot: String,
+    session: String,
     held: Arc<Barrier>,
 ) -> (String, Instant) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let request = format!(
         "GET /pending-queries?wait_ms=25000 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\
-         Authorization: Bearer {secret}\r\nX-Worker-Id: {name}\r\nX-Boot-Id: {boot}\r\n\
+         Authorization: Bearer {secret}\r\nX-Worker-Id: {name}\r\nX-Boot-Id: {session}\r\n\
          X-Raincheck-Protocol: 1\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.unwrap();

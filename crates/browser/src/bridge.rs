@@ -18,14 +18,14 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::configure::Choices;
-use crate::desk::{Addressee, Command, Desk, Move, Report};
 use crate::lanes::Lanes;
+use crate::order::Order;
+use crate::outbox::{Addressee, Command, Move, Outbox, Report};
 use crate::owner::Owner;
 use crate::rings::Rings;
 use crate::settings::Settings;
-use crate::tools::Order;
+use crate::shape;
 use crate::verdict::Verdict;
-use crate::views;
 use crate::wire::{Said, Word};
 
 /// How long the extension is kept waiting for a commit before it is asked to post again.
@@ -42,7 +42,7 @@ struct Inner {
     /// What the limits of browsers are judged by.
     clock: awake::Clock,
     settings: Mutex<Settings>,
-    desk: Mutex<Desk>,
+    outbox: Mutex<Outbox>,
     rings: Mutex<Rings>,
     choices: Mutex<Choices>,
     lanes: tokio::sync::Mutex<Lanes>,
@@ -79,7 +79,7 @@ impl Browser {
         Self(Arc::new(Inner {
             clock: awake::Clock::default(),
             settings: Mutex::new(settings),
-            desk: Mutex::default(),
+            outbox: Mutex::default(),
             rings: Mutex::new(Rings::new(ring)),
             choices: Mutex::default(),
             lanes: tokio::sync::Mutex::new(lanes),
@@ -163,8 +163,8 @@ impl Browser {
         lock(&self.0.choices)
     }
 
-    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
-        lock(&self.0.desk)
+    pub(crate) fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        lock(&self.0.outbox)
     }
 
     pub(crate) fn incompatible(&self) -> MutexGuard<'_, Option<Incompatible>> {
@@ -216,7 +216,7 @@ impl Browser {
 
     fn presence(&self) -> (bool, Option<Instant>) {
         let linger = self.settings().linger;
-        self.desk().presence(self.clock().now(), linger)
+        self.outbox().presence(self.clock().now(), linger)
     }
 
     /// Holds the lanes while no browser is there, and lets them go on when one comes [QUEUE-5].
@@ -262,25 +262,25 @@ impl Browser {
 
     // What executors do.
 
-    pub(crate) fn lay(&self, id: TaskId, command: Command) {
+    pub(crate) fn put(&self, id: TaskId, command: Command) {
         let linger = self.settings().linger;
-        self.desk().lay(self.clock().now(), linger, id, command);
+        self.outbox().put(self.clock().now(), linger, id, command);
     }
 
     pub(crate) fn step(&self, id: TaskId, on: Move) {
-        self.desk().step(id, on);
+        self.outbox().step(id, on);
     }
 
     pub(crate) fn stop(&self, id: TaskId) {
-        self.desk().stop(id);
+        self.outbox().stop(id);
     }
 
     pub(crate) fn withdraw(&self, id: TaskId, fence: Fence) {
-        self.desk().withdraw(id, fence);
+        self.outbox().withdraw(id, fence);
     }
 
     pub(crate) fn last_word(&self, id: TaskId) -> Option<Instant> {
-        self.desk().last_word(self.clock().now(), id)
+        self.outbox().last_word(self.clock().now(), id)
     }
 
     /// Waits for an instant of the bridge's clock; for ever without one.
@@ -291,9 +291,9 @@ impl Browser {
         }
     }
 
-    /// Takes a command off the desk whose outcome is committed.
+    /// Takes a command out of the outbox whose outcome is committed.
     pub(crate) fn let_go(&self, id: TaskId) {
-        self.desk().recorded(id);
+        self.outbox().recorded(id);
     }
 
     // What the extension says.
@@ -301,7 +301,7 @@ impl Browser {
     /// Hears one item of a post. The verdict waits for the commit that it tells of [DUR-1].
     pub(crate) async fn hear(&self, said: Said) -> Verdict {
         let Said { id, attempt, fence, word } = said;
-        let addressee = self.desk().addressee(id, fence, attempt);
+        let addressee = self.outbox().addressee(id, fence, attempt);
         match addressee {
             Addressee::Stale => self.verdict_of_stale(id).await,
             Addressee::Nobody => self.tell(id, fence, word).await,
@@ -320,7 +320,7 @@ impl Browser {
                     verdict
                 }
                 Word::Ended(outcome) => {
-                    let outcome = views::shaped(&what, outcome);
+                    let outcome = shape::shaped(&what, outcome);
                     let expected = state_of(&outcome);
                     self.step(id, Move::End);
                     if let Err(unsent) = reports.send(Report::Ended(outcome)) {
@@ -402,7 +402,7 @@ async fn shaped(engine: &Handle, id: TaskId, outcome: Outcome) -> Result<Outcome
     };
     let Some(payload) = view.payload else { return Ok(outcome) };
     let order = Order::of(record.task.tool.as_str(), &record.task.lane, &payload.inputs)?;
-    Ok(views::shaped(&order.what, outcome))
+    Ok(shape::shaped(&order.what, outcome))
 }
 
 async fn accept(reports: &tokio::sync::mpsc::UnboundedSender<Report>) -> Verdict {

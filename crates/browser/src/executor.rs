@@ -1,4 +1,4 @@
-//! Runs commands: lays each on the desk and waits for what its browser says.
+//! Runs commands: puts each into the outbox and waits for what its browser says.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Browser;
-use crate::desk::{Command, Move, Report, Stage};
-use crate::tools::Order;
+use crate::order::Order;
+use crate::outbox::{Command, Move, Report, Stage};
 use crate::verdict::Verdict;
 
 /// The pause before a store that failed is asked again.
@@ -86,7 +86,7 @@ enum Step {
     End(Outcome),
 }
 
-/// One command under way. Dropping it takes the command off the desk, unless it ended.
+/// One command under way. Dropping it takes the command out of the outbox, unless it ended.
 struct Run<'a> {
     bridge: &'a Browser,
     context: TaskContext,
@@ -128,7 +128,7 @@ impl<'a> Run<'a> {
             reports: sender,
             recorded: CancellationToken::new(),
         };
-        bridge.lay(context.id(), command);
+        bridge.put(context.id(), command);
         let started_at = attempt.record.started_at.filter(|_| stage == Stage::Accepted);
         let unheard = started_at.map(|at| {
             let limit = limits.run_timeout.unwrap_or(NEVER);

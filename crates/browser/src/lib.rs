@@ -8,7 +8,7 @@
 //!
 //! # A command's way
 //!
-//! 1. The engine leases the task and hands it to the `executor`, which lays it on the `desk`.
+//! 1. The engine leases the task and hands it to the `executor`, which puts it into the `outbox`.
 //! 2. The next poll of the extension takes it from there. The extension notes it down and posts
 //!    `accepted`; the lease becomes a run, that is committed, and only then the answer says so [LEASE-5].
 //! 3. The extension runs it and posts what became of it. That is committed before the extension may
@@ -22,7 +22,7 @@ mod wire;
 
 mod verdict;
 
-mod desk;
+mod outbox;
 
 mod lanes;
 
@@ -39,6 +39,10 @@ mod address;
 mod arguments;
 
 mod actions;
+
+mod order;
+
+mod shape;
 
 mod views;
 

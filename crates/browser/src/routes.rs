@@ -17,19 +17,16 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep_until;
 
 use crate::bridge::{Browser, Incompatible};
-use crate::desk::Taken;
+use crate::outbox::Taken;
 use crate::verdict::{Line, Verdict};
 use crate::wire;
 
 const WORKER: HeaderName = HeaderName::from_static("x-worker-id");
-const BOOT: HeaderName = HeaderName::from_static("x-boot-id");
+const SESSION: HeaderName = HeaderName::from_static("x-boot-id");
 const PROTOCOL: HeaderName = HeaderName::from_static("x-raincheck-protocol");
 
 /// The longest name of a browser or of a start of its extension.
 const MAX_NAME: usize = 128;
-
-/// The most items of one post.
-const MAX_ITEMS: usize = 4096;
 
 impl Browser {
     /// Returns the routes of the extension; `origin` is the only one that may come with a request.
@@ -52,7 +49,7 @@ impl Browser {
 /// Who makes a request.
 struct Peer {
     name: Arc<str>,
-    boot: Arc<str>,
+    session: Arc<str>,
 }
 
 impl Peer {
@@ -69,7 +66,7 @@ impl Peer {
             return Err(Error::new(Kind::PeerIncompatible, words)
                 .with_hint("run: browser-mcp extension install DIR, and reload the extension"));
         }
-        Ok(Self { name: name(headers, &WORKER)?, boot: name(headers, &BOOT)? })
+        Ok(Self { name: name(headers, &WORKER)?, session: name(headers, &SESSION)? })
     }
 }
 
@@ -119,7 +116,7 @@ async fn poll(
 struct Held<'a> {
     bridge: &'a Browser,
     peer: Peer,
-    poll: crate::desk::Poll,
+    poll: crate::outbox::Poll,
 }
 
 impl<'a> Held<'a> {
@@ -129,7 +126,7 @@ impl<'a> Held<'a> {
             (settings.linger, settings.max_browsers)
         };
         let opened =
-            bridge.desk().open(bridge.clock().now(), (&peer.name, &peer.boot), (linger, most));
+            bridge.outbox().open(bridge.clock().now(), (&peer.name, &peer.session), (linger, most));
         let poll = opened?;
         bridge.moved();
         Some(Self { bridge, peer, poll })
@@ -145,7 +142,7 @@ impl<'a> Held<'a> {
             tokio::pin!(wake);
             wake.as_mut().enable();
             let now = clock.now();
-            let taken = self.bridge.desk().take(now, &self.peer.name, self.poll.serial);
+            let taken = self.bridge.outbox().take(now, &self.peer.name, self.poll.serial);
             let due = match taken {
                 Taken::Entries(entries) => return format!("[{}]", entries.join(",")),
                 Taken::Nothing(due) if now.awake < deadline => due,
@@ -165,7 +162,7 @@ impl<'a> Held<'a> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let now = self.bridge.clock().now();
-        self.bridge.desk().close(now, &self.peer.name, self.poll.serial);
+        self.bridge.outbox().close(now, &self.peer.name, self.poll.serial);
         self.bridge.moved();
     }
 }
@@ -180,13 +177,9 @@ async fn results(State(bridge): State<Browser>, headers: HeaderMap, body: Bytes)
         Ok(peer) => peer,
         Err(error) => return refusal(&error),
     };
-    bridge.desk().heard(bridge.clock().now(), &peer.name);
+    bridge.outbox().heard(bridge.clock().now(), &peer.name);
     let items = match wire::items(&body) {
-        Ok(items) if items.len() <= MAX_ITEMS => items,
-        Ok(items) => {
-            let words = format!("the body has {} items, more than {MAX_ITEMS}", items.len());
-            return refusal(&Error::new(Kind::InvalidRequest, words));
-        }
+        Ok(items) => items,
         Err(error) => return refusal(&error),
     };
     drop(body);
@@ -214,7 +207,7 @@ async fn events(State(bridge): State<Browser>, headers: HeaderMap, body: Bytes) 
         Ok(peer) => peer,
         Err(error) => return refusal(&error),
     };
-    bridge.desk().heard(bridge.clock().now(), &peer.name);
+    bridge.outbox().heard(bridge.clock().now(), &peer.name);
     match wire::items(&body) {
         Ok(items) => {
             let (accepted, dropped) = bridge.rings().take(bridge.now(), &peer.name, &items);

@@ -1,10 +1,8 @@
 //! The bridge as a tool set: where each call goes, and what it asks of the browser.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
@@ -14,85 +12,17 @@ use raincheck_core::task::{Limits, Outcome};
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use crate::actions::{ACTIONS, Entry, Place, Rule, SETTINGS, VIEWS, WHERE};
+use crate::actions::{Place, Rule, WHERE};
 use crate::address;
 use crate::arguments::{Arguments, Form};
 use crate::bridge::Browser;
 use crate::configure::{Limits as ToldLimits, set_limits};
 use crate::lanes;
+use crate::order::{Named, named};
 use crate::rings::Shelf;
 use crate::specs;
 use crate::views;
-
-/// What `observe` shows that the surface answers itself.
-const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_commands"];
-
-/// What is done to a tab beside its lane: to the default tab unless another is named.
-const ABOUT_A_TAB: &[&str] = &["tab_close", "tab_select", "dialog"];
-
-/// A tool of the set.
-struct Named {
-    name: &'static str,
-    /// The argument that says what is asked for.
-    chooser: &'static str,
-    /// What can be asked for.
-    entries: &'static [Entry],
-    /// What else can be asked for, and is answered elsewhere.
-    also: &'static [&'static str],
-}
-
-const TOOLS: &[Named] = &[
-    Named { name: specs::INTERACT, chooser: "action", entries: ACTIONS, also: &[] },
-    Named { name: specs::OBSERVE, chooser: "what", entries: VIEWS, also: COMMANDS },
-    Named { name: specs::CONFIGURE, chooser: "what", entries: SETTINGS, also: &[] },
-];
-
-/// What a task asks of the browser.
-#[derive(Debug)]
-pub(crate) struct Order {
-    /// The action or the view.
-    pub(crate) what: String,
-    /// The browser, where the caller named one.
-    pub(crate) browser: Option<Arc<str>>,
-    /// The tab, where one was named or chosen.
-    pub(crate) tab_id: Option<i64>,
-    /// Whether it is done to a tab, though beside the tab's lane.
-    pub(crate) is_about_a_tab: bool,
-    /// What goes over the wire.
-    pub(crate) params: Json,
-}
-
-impl Order {
-    /// Reads the order from the inputs of a task that was placed.
-    pub(crate) fn of(tool: &str, lane: &LaneId, inputs: &Json) -> Result<Self, Error> {
-        let unread = |error: &dyn std::fmt::Display| {
-            Error::new(Kind::InvalidRequest, format!("the command cannot be read: {error}"))
-        };
-        let Named { chooser, .. } = named(tool)?;
-        let mut members: BTreeMap<String, Box<RawValue>> =
-            inputs.read().map_err(|error| unread(&error))?;
-        let chosen = members.remove(*chooser).ok_or_else(|| unread(&"it asks for nothing"))?;
-        let what: String = serde_json::from_str(chosen.get()).map_err(|error| unread(&error))?;
-        members.insert("action".to_owned(), chosen);
-        let arguments = Arguments::read(inputs)?;
-        Ok(Self {
-            is_about_a_tab: ABOUT_A_TAB.contains(&what.as_str()),
-            what,
-            browser: arguments.text("browser_id").map(Arc::from),
-            tab_id: arguments.whole("tab_id").or_else(|| lanes::tab_of(lane)),
-            params: Json::of(&members).map_err(|error| unread(&error))?,
-        })
-    }
-}
-
-fn named(tool: &str) -> Result<&'static Named, Error> {
-    TOOLS
-        .iter()
-        .find(|known| known.name == tool)
-        .ok_or_else(|| Error::new(Kind::UnknownTool, format!("the browser has no tool `{tool}`")))
-}
 
 #[async_trait]
 impl ToolSet for Browser {
@@ -168,7 +98,7 @@ impl Browser {
             "health" => views::health(self),
             "default_tab" => {
                 let tab = arguments.whole("tab_id");
-                self.choices().choose_tab(scope, tab);
+                self.choices().choose_tab(scope, tab)?;
                 views::told(&json!({ "default_tab": tab }))
             }
             "limits" => {
@@ -191,6 +121,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::actions::{ACTIONS, Entry, SETTINGS, VIEWS};
     use crate::owner::Owner;
     use crate::settings::Settings;
 

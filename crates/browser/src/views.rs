@@ -1,91 +1,16 @@
-//! The shapes of what browsers answer, and of what is answered from memory.
+//! What is answered from memory.
 
-use std::sync::Arc;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use raincheck_core::content::{Content, Json};
-use raincheck_core::error::{Error, Guarantee, Kind};
-use raincheck_core::reply::Reply;
+use raincheck_core::error::{Error, Kind};
 use raincheck_core::task::Outcome;
 use raincheck_loopback::Secret;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::actions::{ACTIONS, VIEWS};
-use crate::address;
 use crate::arguments::Arguments;
 use crate::bridge::Browser;
 use crate::rings::{PAGE, Shelf, Wanted};
 use crate::wire::PROTOCOL;
-
-/// Makes the outcome of a command what its task keeps: an image leaves the JSON, and a page that may
-/// not be opened is not told of.
-pub(crate) fn shaped(what: &str, outcome: Outcome) -> Outcome {
-    let Outcome::Succeeded(parts) = &outcome else { return outcome };
-    let [Content::Json(json)] = parts.as_slice() else { return outcome };
-    let Ok(reply) = json.read::<Reply<'_>>() else { return outcome };
-    match what {
-        "screenshot" => screenshot(&reply).unwrap_or(outcome),
-        _ if is_view_or_action(what) => match arrived(&reply) {
-            Some(error) => Outcome::Failed(error),
-            None => outcome,
-        },
-        _ => outcome,
-    }
-}
-
-fn is_view_or_action(what: &str) -> bool {
-    let is_script = what == "execute_js";
-    !is_script && ACTIONS.iter().chain(VIEWS).any(|entry| entry.name == what)
-}
-
-/// Looks where a command arrived, after redirects [SEC-7].
-fn arrived(reply: &Reply<'_>) -> Option<Error> {
-    #[derive(Deserialize)]
-    struct Arrived {
-        url: Option<String>,
-    }
-    let arrived: Arrived = serde_json::from_str(reply.result?.get()).ok()?;
-    let url = arrived.url?;
-    let error = address::check("url", &url, None).err()?;
-    let is_blocked = error.kind == Kind::UrlBlocked && (url.starts_with("http"));
-    is_blocked.then(|| {
-        let words = "the page led to an address that may not be opened; what it holds is not shown";
-        Error::new(Kind::UrlBlocked, words).with_guarantee(Guarantee::Executed)
-    })
-}
-
-/// Takes an image out of the JSON that it came in.
-fn screenshot(reply: &Reply<'_>) -> Option<Outcome> {
-    #[derive(Deserialize)]
-    struct Shot {
-        mime: String,
-        data: String,
-        width: Option<u32>,
-        height: Option<u32>,
-    }
-    let shot: Shot = serde_json::from_str(reply.result?.get()).ok()?;
-    let known = ["image/jpeg", "image/png", "image/webp"];
-    let mime = known.into_iter().find(|known| *known == shot.mime)?;
-    let data = STANDARD.decode(shot.data.as_bytes()).ok()?;
-    let told = json!({
-        "mime": mime, "width": shot.width, "height": shot.height, "bytes": data.len(),
-    });
-    let told = Json::of(&told).ok()?;
-    let raw: &RawValue = told.raw();
-    let reply = Reply {
-        result: Some(raw),
-        engine: reply.engine.clone(),
-        tab_id: reply.tab_id,
-        origin: reply.origin.clone(),
-        truncated: false,
-    };
-    let json = reply.to_json().ok()?;
-    let image = Content::Binary { mime: Arc::from(mime), data: data.into() };
-    Some(Outcome::Succeeded(vec![Content::Json(json), image]))
-}
 
 /// Answers with events of a ring, the newest first, between marks that no page can forge.
 pub(crate) fn events(
@@ -142,7 +67,7 @@ fn mark() -> String {
 /// Answers with how the bridge stands.
 pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     let linger = bridge.settings().linger;
-    let browsers = bridge.desk().browsers(bridge.clock().now(), linger);
+    let browsers = bridge.outbox().browsers(bridge.clock().now(), linger);
     let is_connected = browsers.iter().any(|browser| browser.is_there);
     let browsers: Vec<Value> = browsers
         .into_iter()
@@ -196,6 +121,8 @@ pub(crate) fn told(value: &impl Serialize) -> Result<Outcome, Error> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::RawValue;
+
     use super::*;
     use crate::settings::Settings;
 
@@ -203,11 +130,6 @@ mod tests {
         let Outcome::Succeeded(parts) = outcome else { panic!("{outcome:?}") };
         let Some(Content::Json(json)) = parts.first() else { panic!("{parts:?}") };
         json.get().to_owned()
-    }
-
-    fn replied(result: &str) -> Outcome {
-        let reply = format!(r#"{{"result":{result}}}"#);
-        Outcome::Succeeded(vec![Content::Json(Json::parse(reply).expect("JSON"))])
     }
 
     #[test]
@@ -232,27 +154,5 @@ mod tests {
         assert!(at(r#""untrusted_begins":"#) < at(r#""console":"#), "{first}");
         assert!(at(r#""console":"#) < at(r#""untrusted_ends":"#), "{first}");
         assert!(at(r#""untrusted_begins":"#) < at(&mark(&first)), "{first}");
-    }
-
-    #[test]
-    fn what_a_refused_address_showed_is_not_handed_on() {
-        // [BROWSER-16, SEC-7]
-        let metadata = replied(r#"{"url":"http://169.254.169.254/","text":"key"}"#);
-        for what in ["navigate", "page_text", "tab_new"] {
-            let Outcome::Failed(error) = shaped(what, metadata.clone()) else { panic!("{what}") };
-            assert_eq!(error.kind, Kind::UrlBlocked, "{what}");
-            assert!(!error.message.contains("key"), "{error}");
-        }
-        let fine = replied(r#"{"url":"https://example.com/","text":"hi"}"#);
-        assert_eq!(shaped("page_text", fine.clone()), fine);
-    }
-
-    #[test]
-    fn an_image_leaves_the_json() {
-        let shot = replied(r#"{"mime":"image/jpeg","data":"aGk=","width":2,"height":1}"#);
-        let Outcome::Succeeded(parts) = shaped("screenshot", shot) else { panic!("no image") };
-        assert!(
-            matches!(&parts[1], Content::Binary { mime, data } if &**mime == "image/jpeg" && &**data == b"hi")
-        );
     }
 }

@@ -3,6 +3,7 @@
 mod failure;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use raincheck_core::content::{Content, Json, MAX_DEPTH};
 use raincheck_core::error::{Error, Kind};
@@ -11,6 +12,7 @@ use raincheck_core::progress::Progress;
 use raincheck_core::reply::Reply;
 use raincheck_core::task::Outcome;
 use raincheck_core::text;
+use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -106,15 +108,51 @@ pub(crate) struct Said {
     pub(crate) word: Word,
 }
 
-/// Splits a body into its items, each still as it was written: one object, or an array.
+/// The most items of one post.
+pub(crate) const MAX_ITEMS: usize = 4096;
+
+/// Splits a body into its items, each still as it was written: one object, or an array of at most
+/// [`MAX_ITEMS`].
 pub(crate) fn items(body: &[u8]) -> Result<Vec<Box<RawValue>>, Error> {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     let read = match first {
-        Some(b'[') => serde_json::from_slice(body),
+        Some(b'[') => serde_json::from_slice(body).map(|Items(items)| items),
         Some(b'{') => serde_json::from_slice(body).map(|item| vec![item]),
         _ => return Err(Error::new(Kind::InvalidRequest, "the body is no JSON object or array")),
     };
-    read.map_err(|error| Error::new(Kind::InvalidRequest, format!("the body is not JSON: {error}")))
+    read.map_err(|error| {
+        Error::new(Kind::InvalidRequest, format!("the body is not taken: {error}"))
+    })
+}
+
+/// The items of an array. One that is too long is not read further than that takes.
+struct Items(Vec<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Items {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bounded;
+
+        impl<'de> Visitor<'de> for Bounded {
+            type Value = Items;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "an array of at most {MAX_ITEMS} items")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Items, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = sequence.next_element()? {
+                    if items.len() == MAX_ITEMS {
+                        return Err(de::Error::invalid_length(MAX_ITEMS + 1, &self));
+                    }
+                    items.push(item);
+                }
+                Ok(Items(items))
+            }
+        }
+
+        deserializer.deserialize_seq(Bounded)
+    }
 }
 
 /// The id that an item is about, as it spells it; for the answer to an item that is not understood.
@@ -257,6 +295,10 @@ mod tests {
     fn a_body_is_one_object_or_an_array_of_whatever() {
         assert_eq!(items(br#" {"a":1}"#).expect("one").len(), 1);
         assert_eq!(items(br#"[{},"x",[1]]"#).expect("three").len(), 3);
+        for (n, is_taken) in [(MAX_ITEMS, true), (MAX_ITEMS + 1, false)] {
+            let body = format!("[{}]", vec!["1"; n].join(","));
+            assert_eq!(items(body.as_bytes()).is_ok(), is_taken, "{n}");
+        }
         for bad in [&b"null"[..], b"\"x\"", b"", b"{", b"1e999", b"\0"] {
             assert_eq!(items(bad).expect_err("no body").kind, Kind::InvalidRequest);
         }

@@ -15,7 +15,7 @@ pub(crate) struct Sender<'a> {
     /// The browser.
     pub(crate) name: &'a str,
     /// The start of its extension.
-    pub(crate) boot: &'a str,
+    pub(crate) session: &'a str,
 }
 
 /// Sends a request, with a body it is a post, and returns the status and the body of the answer.
@@ -25,12 +25,12 @@ pub(crate) async fn ask(
     path: &str,
     body: Option<&str>,
 ) -> io::Result<(u16, String)> {
-    let Sender { bearer, port, name, boot } = sender;
+    let Sender { bearer, port, name, session } = sender;
     let method = if body.is_some() { "POST" } else { "GET" };
     let body = body.unwrap_or_default();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {bearer}\r\n\
-         X-Worker-Id: {name}\r\nX-Boot-Id: {boot}\r\nX-Raincheck-Protocol: 1\r\n\
+         X-Worker-Id: {name}\r\nX-Boot-Id: {session}\r\nX-Raincheck-Protocol: 1\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len(),
     );

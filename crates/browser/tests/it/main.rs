@@ -14,6 +14,7 @@ mod cancel;
 mod http;
 mod lanes;
 mod lease;
+mod limits;
 mod restart;
 mod run;
 mod sim;

@@ -90,8 +90,8 @@ impl World {
     }
 
     /// An extension that speaks to this server.
-    pub(crate) fn extension(&self, name: &'static str, boot: &'static str) -> Extension {
-        Extension { network: self.network.clone(), name, boot }
+    pub(crate) fn extension(&self, name: &'static str, session: &'static str) -> Extension {
+        Extension { network: self.network.clone(), name, session }
     }
 
     pub(crate) async fn submit(&self, request: Request) -> TaskRecord {
@@ -156,7 +156,7 @@ pub(crate) fn result(view: &View) -> String {
 pub(crate) struct Extension {
     network: mpsc::UnboundedSender<DuplexStream>,
     name: &'static str,
-    boot: &'static str,
+    session: &'static str,
 }
 
 impl Extension {
@@ -164,8 +164,8 @@ impl Extension {
         let (here, there) = duplex(64 * 1024);
         self.network.send(there).expect("a listener");
         let bearer = Secret::from_bytes(SECRET);
-        let (name, boot) = (self.name, self.boot);
-        let sender = Sender { bearer: bearer.text(), port: PORT, name, boot };
+        let (name, session) = (self.name, self.session);
+        let sender = Sender { bearer: bearer.text(), port: PORT, name, session };
         let (status, body) = ask(here, sender, path, body).await.expect("an answer");
         (status, serde_json::from_str(&body).expect("JSON"))
     }

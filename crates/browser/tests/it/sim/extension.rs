@@ -32,7 +32,7 @@ struct Extension {
     journal: Arc<Mutex<Journal>>,
     dice: Arc<Mutex<Dice>>,
     fault: Option<Fault>,
-    boot: String,
+    session: String,
     bearer: Secret,
     tasks: Mutex<JoinSet<()>>,
     tabs: Mutex<BTreeMap<i64, Arc<tokio::sync::Mutex<()>>>>,
@@ -50,21 +50,21 @@ pub(crate) async fn live(
     dice: Arc<Mutex<Dice>>,
     fault: Option<Fault>,
 ) -> turmoil::Result {
-    let boot = {
+    let session = {
         let mut journal = held(&journal);
         if fault == Some(Fault::ForgetsItsJournal) {
             journal.records.clear();
         }
-        journal.n_boots += 1;
-        format!("boot-{}", journal.n_boots)
+        journal.n_sessions += 1;
+        format!("session-{}", journal.n_sessions)
     };
-    lock(&log).note(now(), &format!("{boot} of the worker starts"));
+    lock(&log).note(now(), &format!("{session} of the worker starts"));
     let extension = Arc::new(Extension {
         log,
         journal,
         dice,
         fault,
-        boot,
+        session,
         bearer: Secret::from_bytes(SECRET),
         tasks: Mutex::default(),
         tabs: Mutex::default(),
@@ -100,8 +100,8 @@ impl Extension {
 
     async fn ask(&self, path: &str, body: Option<&str>) -> Option<(u16, String)> {
         let io = TcpStream::connect((server::HOST, server::PORT)).await.ok()?;
-        let (name, boot) = ("sim", self.boot.as_str());
-        let sender = Sender { bearer: self.bearer.text(), port: server::PORT, name, boot };
+        let (name, session) = ("sim", self.session.as_str());
+        let sender = Sender { bearer: self.bearer.text(), port: server::PORT, name, session };
         ask(io, sender, path, body).await.ok()
     }
 
@@ -181,7 +181,7 @@ impl Extension {
         });
         if let Some(known) = known {
             if known.fence > fence {
-                // It was under way for longer than the command was on the desk.
+                // It was under way for longer than the command was in the outbox.
                 return;
             }
             (known.attempt, known.fence) = (attempt, fence);

@@ -39,7 +39,7 @@ pub(crate) struct Record {
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pub(crate) records: BTreeMap<String, Record>,
-    pub(crate) n_boots: u64,
+    pub(crate) n_sessions: u64,
     pub(crate) n_placed: u64,
 }
 

@@ -6,9 +6,9 @@ use super::*;
 const LINGER: Duration = Duration::from_secs(3);
 const MOST: usize = 8;
 
-/// A desk with a clock of its own.
+/// An outbox with a clock of its own.
 struct Table {
-    desk: Desk,
+    outbox: Outbox,
     now: Instant,
     heard: Vec<mpsc::UnboundedReceiver<Report>>,
 }
@@ -23,14 +23,14 @@ fn name(text: &str) -> Arc<str> {
 
 impl Table {
     fn new() -> Self {
-        Self { desk: Desk::default(), now: Instant::now(), heard: Vec::new() }
+        Self { outbox: Outbox::default(), now: Instant::now(), heard: Vec::new() }
     }
 
     fn now(&self) -> Now {
         Now::never_stopped(self.now)
     }
 
-    fn lay(&mut self, n: u8, stage: Stage, target: Option<&str>) {
+    fn put(&mut self, n: u8, stage: Stage, target: Option<&str>) {
         let (reports, heard) = mpsc::unbounded_channel();
         self.heard.push(heard);
         let command = Command {
@@ -46,17 +46,17 @@ impl Table {
             reports,
             recorded: CancellationToken::new(),
         };
-        self.desk.lay(self.now(), LINGER, id(n), command);
+        self.outbox.put(self.now(), LINGER, id(n), command);
     }
 
-    fn open(&mut self, browser: &str, boot: &str) -> u64 {
-        let (browser, boot) = (name(browser), name(boot));
-        let poll = self.desk.open(self.now(), (&browser, &boot), (LINGER, MOST));
+    fn open(&mut self, browser: &str, session: &str) -> u64 {
+        let (browser, session) = (name(browser), name(session));
+        let poll = self.outbox.open(self.now(), (&browser, &session), (LINGER, MOST));
         poll.expect("room for a browser").serial
     }
 
     fn take(&mut self, browser: &str, serial: u64) -> Vec<String> {
-        match self.desk.take(self.now(), &name(browser), serial) {
+        match self.outbox.take(self.now(), &name(browser), serial) {
             Taken::Replaced => vec!["replaced".to_owned()],
             Taken::Entries(entries) => entries.iter().map(|entry| shown(entry)).collect(),
             Taken::Nothing(_) => Vec::new(),
@@ -82,8 +82,8 @@ fn a_command_goes_to_a_poll_once_in_the_order_of_arrival() {
     // [BROWSER-8]
     let mut table = Table::new();
     let poll = table.open("a", "1");
-    table.lay(1, Stage::Posted, None);
-    table.lay(2, Stage::Posted, None);
+    table.put(1, Stage::Posted, None);
+    table.put(2, Stage::Posted, None);
     assert_eq!(table.take("a", poll), ["run 1", "run 2"]);
     assert!(table.take("a", poll).is_empty());
 }
@@ -93,7 +93,7 @@ fn a_delivery_that_nobody_answered_goes_out_again_to_the_same_start_only() {
     // [LEASE-5, BROWSER-10]
     let mut table = Table::new();
     let poll = table.open("a", "1");
-    table.lay(1, Stage::Posted, None);
+    table.put(1, Stage::Posted, None);
     assert_eq!(table.take("a", poll), ["run 1"]);
     table.wait(700);
     let poll = table.open("a", "1");
@@ -111,9 +111,9 @@ fn what_was_accepted_is_never_handed_out_again() {
     // [LEASE-6, BROWSER-10]
     let mut table = Table::new();
     let poll = table.open("a", "1");
-    table.lay(1, Stage::Posted, None);
+    table.put(1, Stage::Posted, None);
     table.take("a", poll);
-    assert!(table.desk.step(id(1), Move::Accept));
+    assert!(table.outbox.step(id(1), Move::Accept));
     table.wait(60_000);
     let poll = table.open("a", "2");
     assert!(table.take("a", poll).is_empty());
@@ -126,16 +126,16 @@ fn a_request_to_stop_goes_out_until_the_end_is_told() {
     // [CANCEL-2, BROWSER-12]
     let mut table = Table::new();
     let poll = table.open("a", "1");
-    table.lay(1, Stage::Posted, None);
+    table.put(1, Stage::Posted, None);
     table.take("a", poll);
-    table.desk.step(id(1), Move::Accept);
-    table.desk.stop(id(1));
+    table.outbox.step(id(1), Move::Accept);
+    table.outbox.stop(id(1));
     assert_eq!(table.take("a", poll), ["cancel"]);
     assert!(table.take("a", poll).is_empty());
     table.wait(1000);
     let poll = table.open("a", "1");
     assert_eq!(table.take("a", poll), ["cancel"]);
-    table.desk.step(id(1), Move::End);
+    table.outbox.step(id(1), Move::End);
     table.wait(1000);
     assert!(table.take("a", poll).is_empty());
 }
@@ -147,22 +147,22 @@ fn a_newer_poll_takes_the_place_of_an_older_one() {
     let (old, new) = (table.open("a", "1"), table.open("a", "1"));
     assert_eq!(table.take("a", old), ["replaced"]);
     assert!(table.take("a", new).is_empty());
-    table.desk.close(table.now(), &name("a"), old);
-    assert_eq!(table.desk.presence(table.now(), LINGER), (true, None), "the newer one is held");
+    table.outbox.close(table.now(), &name("a"), old);
+    assert_eq!(table.outbox.presence(table.now(), LINGER), (true, None), "the newer one is held");
 }
 
 #[test]
 fn a_browser_is_there_while_it_polls_and_a_moment_longer() {
     // [QUEUE-5, BROWSER-6]
     let mut table = Table::new();
-    assert_eq!(table.desk.presence(table.now(), LINGER), (false, None));
+    assert_eq!(table.outbox.presence(table.now(), LINGER), (false, None));
     let poll = table.open("a", "1");
     table.wait(20_000);
-    assert_eq!(table.desk.presence(table.now(), LINGER), (true, None));
-    table.desk.close(table.now(), &name("a"), poll);
-    assert_eq!(table.desk.presence(table.now(), LINGER), (true, Some(table.now + LINGER)));
+    assert_eq!(table.outbox.presence(table.now(), LINGER), (true, None));
+    table.outbox.close(table.now(), &name("a"), poll);
+    assert_eq!(table.outbox.presence(table.now(), LINGER), (true, Some(table.now + LINGER)));
     table.wait(3000);
-    assert_eq!(table.desk.presence(table.now(), LINGER), (false, None));
+    assert_eq!(table.outbox.presence(table.now(), LINGER), (false, None));
 }
 
 #[test]
@@ -170,12 +170,12 @@ fn a_command_goes_to_the_browser_it_names_and_any_other_to_the_one_that_polls() 
     // [BROWSER-7]
     let mut table = Table::new();
     let first = table.open("a", "1");
-    table.desk.close(table.now(), &name("a"), first);
+    table.outbox.close(table.now(), &name("a"), first);
     table.wait(1);
     let second = table.open("b", "1");
-    table.lay(1, Stage::Posted, Some("a"));
-    table.lay(2, Stage::Posted, None);
-    table.lay(3, Stage::Posted, Some("c"));
+    table.put(1, Stage::Posted, Some("a"));
+    table.put(2, Stage::Posted, None);
+    table.put(3, Stage::Posted, Some("c"));
     assert_eq!(table.take("b", second), ["run 2"]);
     let first = table.open("a", "1");
     assert_eq!(table.take("a", first), ["run 1"]);
@@ -187,19 +187,19 @@ fn a_command_goes_to_the_browser_it_names_and_any_other_to_the_one_that_polls() 
 fn only_the_attempt_that_is_under_way_is_listened_to() {
     // [LEASE-1]
     let mut table = Table::new();
-    table.lay(1, Stage::Posted, None);
+    table.put(1, Stage::Posted, None);
     let mut ask = |n: u8, fence: Option<u32>| {
         let fence = fence.map(|n| Fence::new(1, n));
-        table.desk.addressee(id(n), fence, None)
+        table.outbox.addressee(id(n), fence, None)
     };
     assert!(matches!(ask(1, Some(1)), Addressee::Executor { .. }));
     assert!(matches!(ask(1, None), Addressee::Executor { .. }));
     assert!(matches!(ask(1, Some(9)), Addressee::Stale));
     assert!(matches!(ask(2, Some(1)), Addressee::Nobody));
-    table.desk.step(id(1), Move::End);
-    assert!(matches!(table.desk.addressee(id(1), None, None), Addressee::Ended(_)));
-    table.desk.recorded(id(1));
-    assert!(matches!(table.desk.addressee(id(1), None, None), Addressee::Nobody));
+    table.outbox.step(id(1), Move::End);
+    assert!(matches!(table.outbox.addressee(id(1), None, None), Addressee::Ended(_)));
+    table.outbox.recorded(id(1));
+    assert!(matches!(table.outbox.addressee(id(1), None, None), Addressee::Nobody));
 }
 
 #[test]
@@ -207,11 +207,12 @@ fn of_too_many_browsers_one_that_is_gone_makes_room() {
     // [BROWSER-7]
     let mut table = Table::new();
     let polls: Vec<u64> = (0..MOST).map(|n| table.open(&format!("b{n}"), "1")).collect();
-    let (late, boot) = (name("late"), name("1"));
-    let open =
-        |table: &mut Table| table.desk.open(table.now(), (&late, &boot), (LINGER, MOST)).is_some();
+    let (late, session) = (name("late"), name("1"));
+    let open = |table: &mut Table| {
+        table.outbox.open(table.now(), (&late, &session), (LINGER, MOST)).is_some()
+    };
     assert!(!open(&mut table), "all are there");
-    table.desk.close(table.now(), &name("b3"), polls[3]);
+    table.outbox.close(table.now(), &name("b3"), polls[3]);
     table.wait(3000);
     assert!(open(&mut table));
 }
@@ -221,10 +222,10 @@ fn a_command_that_is_laid_down_anew_lies_there_once() {
     // [BROWSER-8]
     let mut table = Table::new();
     let poll = table.open("a", "1");
-    table.lay(1, Stage::Posted, None);
+    table.put(1, Stage::Posted, None);
     table.take("a", poll);
-    table.lay(1, Stage::Posted, None);
+    table.put(1, Stage::Posted, None);
     assert_eq!(table.take("a", poll), ["run 1"]);
-    table.desk.withdraw(id(1), Fence::new(1, 1));
-    assert_eq!(table.desk.browsers(table.now(), LINGER)[0].n_waiting, 0);
+    table.outbox.withdraw(id(1), Fence::new(1, 1));
+    assert_eq!(table.outbox.browsers(table.now(), LINGER)[0].n_waiting, 0);
 }

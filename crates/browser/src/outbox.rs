@@ -1,4 +1,4 @@
-//! The desk between executors and browsers: who is there, and which command is in whose hands.
+//! The outbox between executors and browsers: who is connected, and which command is in whose hands.
 //!
 //! A plain value: the present instant comes in, entries and reports go out. What waits for whom is the
 //! caller's business.
@@ -24,7 +24,7 @@ use crate::wire::{Delivery, Stopping};
 pub(crate) use stage::{Move, Stage};
 
 /// After this time a delivery that nobody answered may have been lost on its way, and goes out again
-/// to the same start of the extension, which knows whether it has it already.
+/// to the same session of the extension, which knows whether it has it already.
 const UNSURE: Duration = Duration::from_millis(750);
 
 /// How many entries one poll takes at the most.
@@ -45,7 +45,7 @@ pub(crate) enum Report {
     Doubted,
 }
 
-/// A command on the desk.
+/// A command in the outbox.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) fence: Fence,
@@ -67,11 +67,11 @@ pub(crate) struct Command {
 
 /// A command and where it lies.
 #[derive(Debug)]
-struct Laid {
+struct Outgoing {
     command: Command,
     place: u64,
     browser: Option<Arc<str>>,
-    /// The start of the extension that it was delivered to, and when.
+    /// The session of the extension that it was delivered to, and when.
     delivered: Option<(Arc<str>, Instant)>,
     is_stopping: bool,
     stop_sent: Option<Instant>,
@@ -79,13 +79,13 @@ struct Laid {
 
 /// A browser profile with the extension.
 #[derive(Debug)]
-struct Seat {
-    boot: Arc<str>,
+struct Profile {
+    session: Arc<str>,
     /// The poll that is held for it.
     poll: Option<u64>,
     wake: Arc<Notify>,
     last_word: Now,
-    outbox: BTreeMap<u64, TaskId>,
+    pending: BTreeMap<u64, TaskId>,
 }
 
 /// What is told of a browser.
@@ -133,46 +133,48 @@ pub(crate) enum Addressee {
     Ended(CancellationToken),
 }
 
-/// The desk.
+/// The commands under way and the browsers.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
-    seats: BTreeMap<Arc<str>, Seat>,
+pub(crate) struct Outbox {
+    profiles: BTreeMap<Arc<str>, Profile>,
     /// In the order of their ids, so that the same past leads to the same future.
-    commands: BTreeMap<TaskId, Laid>,
+    commands: BTreeMap<TaskId, Outgoing>,
     n_polls: u64,
     n_laid: u64,
 }
 
-impl Desk {
-    /// Lays a command on the desk.
-    pub(crate) fn lay(&mut self, now: Now, linger: Duration, id: TaskId, command: Command) {
+impl Outbox {
+    /// Puts a command into the outbox.
+    pub(crate) fn put(&mut self, now: Now, linger: Duration, id: TaskId, command: Command) {
         self.n_laid += 1;
         let place = self.n_laid;
         let browser = match &command.target {
-            Some(target) => self.seats.contains_key(target).then(|| Arc::clone(target)),
+            Some(target) => self.profiles.contains_key(target).then(|| Arc::clone(target)),
             None => self.whoever_is_there(now, linger),
         };
         let is_waiting = command.stage.is_unaccepted();
         let (delivered, is_stopping, stop_sent) = (None, false, None);
-        let laid = Laid { command, place, browser, delivered, is_stopping, stop_sent };
-        if is_waiting && let Some(seat) = laid.browser.as_ref().and_then(|b| self.seats.get_mut(b))
+        let outgoing = Outgoing { command, place, browser, delivered, is_stopping, stop_sent };
+        if is_waiting
+            && let Some(profile) = outgoing.browser.as_ref().and_then(|b| self.profiles.get_mut(b))
         {
-            seat.outbox.insert(place, id);
-            seat.wake.notify_one();
+            profile.pending.insert(place, id);
+            profile.wake.notify_one();
         }
         // An attempt that was given back can be laid down anew before its executor has gone.
-        if let Some(older) = self.commands.insert(id, laid)
-            && let Some(seat) = older.browser.and_then(|name| self.seats.get_mut(&name))
+        if let Some(older) = self.commands.insert(id, outgoing)
+            && let Some(profile) = older.browser.and_then(|name| self.profiles.get_mut(&name))
         {
-            seat.outbox.remove(&older.place);
+            profile.pending.remove(&older.place);
         }
     }
 
     /// The browser that a command without a wish goes to: one that holds a poll, the one heard of
     /// last first.
     fn whoever_is_there(&self, now: Now, linger: Duration) -> Option<Arc<str>> {
-        let there = self.seats.iter().filter(|(_, seat)| seat.is_there(now, linger));
-        let best = there.max_by_key(|(_, seat)| (seat.poll.is_some(), seat.last_word.awake));
+        let there = self.profiles.iter().filter(|(_, profile)| profile.is_there(now, linger));
+        let best =
+            there.max_by_key(|(_, profile)| (profile.poll.is_some(), profile.last_word.awake));
         best.map(|(name, _)| Arc::clone(name))
     }
 
@@ -180,112 +182,116 @@ impl Desk {
     pub(crate) fn open(
         &mut self,
         now: Now,
-        (name, boot): (&Arc<str>, &Arc<str>),
+        (name, session): (&Arc<str>, &Arc<str>),
         (linger, most): (Duration, usize),
     ) -> Option<Poll> {
-        if !self.seats.contains_key(name) {
-            if self.seats.len() >= most {
-                let gone = self.seats.iter().find(|(_, seat)| !seat.is_there(now, linger));
+        if !self.profiles.contains_key(name) {
+            if self.profiles.len() >= most {
+                let gone = self.profiles.iter().find(|(_, profile)| !profile.is_there(now, linger));
                 let gone = Arc::clone(gone?.0);
                 self.remove(&gone);
             }
-            self.seats.insert(Arc::clone(name), Seat::new(now, boot));
+            self.profiles.insert(Arc::clone(name), Profile::new(now, session));
         }
         self.n_polls += 1;
         let serial = self.n_polls;
-        let seat = self.seats.get_mut(name)?;
-        let is_reborn = seat.boot != *boot;
-        seat.boot = Arc::clone(boot);
-        seat.last_word = now;
-        seat.poll = Some(serial);
+        let profile = self.profiles.get_mut(name)?;
+        let is_new_session = profile.session != *session;
+        profile.session = Arc::clone(session);
+        profile.last_word = now;
+        profile.poll = Some(serial);
         // The older poll looks, and sees that it is over.
-        seat.wake.notify_waiters();
-        let wake = Arc::clone(&seat.wake);
-        if is_reborn {
-            self.give_back(name, boot);
+        profile.wake.notify_waiters();
+        let wake = Arc::clone(&profile.wake);
+        if is_new_session {
+            self.give_back(name, session);
         }
         self.assign(name);
         Some(Poll { serial, wake })
     }
 
-    /// Gives back what an earlier start of the extension was handed and never accepted: nobody may
+    /// Gives back what an earlier session of the extension was handed and never accepted: nobody may
     /// begin with it any more.
-    fn give_back(&mut self, name: &Arc<str>, boot: &Arc<str>) {
-        for laid in self.commands.values_mut() {
-            let was_theirs = laid.browser.as_ref() == Some(name)
-                && laid.delivered.as_ref().is_some_and(|(to, _)| to != boot);
-            let report = match laid.command.stage {
+    fn give_back(&mut self, name: &Arc<str>, session: &Arc<str>) {
+        for outgoing in self.commands.values_mut() {
+            let was_theirs = outgoing.browser.as_ref() == Some(name)
+                && outgoing.delivered.as_ref().is_some_and(|(to, _)| to != session);
+            let report = match outgoing.command.stage {
                 Stage::Delivered if was_theirs => Report::GivenBack,
-                // Its notes are gone with the earlier start.
+                // Its notes are gone with the earlier session.
                 Stage::Accepted if was_theirs => Report::Doubted,
                 Stage::Posted | Stage::Delivered | Stage::Accepted | Stage::Ended => continue,
             };
             // An executor that is gone has withdrawn it.
-            let _ = laid.command.reports.send(report);
+            let _ = outgoing.command.reports.send(report);
         }
     }
 
     /// Hands commands that no browser was there for to the one that is there now.
     fn assign(&mut self, name: &Arc<str>) {
-        let Some(seat) = self.seats.get_mut(name) else { return };
-        for (id, laid) in &mut self.commands {
-            let fits = laid.command.target.as_ref().is_none_or(|target| target == name);
-            if laid.browser.is_none() && fits {
-                laid.browser = Some(Arc::clone(name));
-                if laid.command.stage == Stage::Accepted {
-                    let _ = laid.command.reports.send(Report::Doubted);
+        let Some(profile) = self.profiles.get_mut(name) else { return };
+        for (id, outgoing) in &mut self.commands {
+            let fits = outgoing.command.target.as_ref().is_none_or(|target| target == name);
+            if outgoing.browser.is_none() && fits {
+                outgoing.browser = Some(Arc::clone(name));
+                if outgoing.command.stage == Stage::Accepted {
+                    let _ = outgoing.command.reports.send(Report::Doubted);
                 }
-                if laid.command.stage.is_unaccepted() || laid.is_stopping {
-                    seat.outbox.insert(laid.place, *id);
+                if outgoing.command.stage.is_unaccepted() || outgoing.is_stopping {
+                    profile.pending.insert(outgoing.place, *id);
                 }
             }
         }
     }
 
     fn remove(&mut self, name: &Arc<str>) {
-        self.seats.remove(name);
-        for laid in self.commands.values_mut() {
-            if laid.browser.as_ref() == Some(name) {
-                laid.browser = None;
+        self.profiles.remove(name);
+        for outgoing in self.commands.values_mut() {
+            if outgoing.browser.as_ref() == Some(name) {
+                outgoing.browser = None;
             }
         }
     }
 
     /// Takes what there is for a poll.
     pub(crate) fn take(&mut self, now: Now, name: &Arc<str>, serial: u64) -> Taken {
-        let Some(seat) = self.seats.get_mut(name).filter(|seat| seat.poll == Some(serial)) else {
+        let Some(profile) =
+            self.profiles.get_mut(name).filter(|profile| profile.poll == Some(serial))
+        else {
             return Taken::Replaced;
         };
         let mut entries = Vec::new();
-        for id in seat.outbox.values() {
+        for id in profile.pending.values() {
             if entries.len() >= MAX_ENTRIES {
                 break;
             }
-            let Some(laid) = self.commands.get_mut(id) else { continue };
-            entries.extend(laid.entry(now, *id, &seat.boot));
+            let Some(outgoing) = self.commands.get_mut(id) else { continue };
+            entries.extend(outgoing.entry(now, *id, &profile.session));
         }
         if entries.is_empty() {
-            let laid = seat.outbox.values().filter_map(|id| self.commands.get(id));
-            return Taken::Nothing(laid.filter_map(|laid| laid.due_again(&seat.boot)).min());
+            let outgoing = profile.pending.values().filter_map(|id| self.commands.get(id));
+            return Taken::Nothing(
+                outgoing.filter_map(|outgoing| outgoing.due_again(&profile.session)).min(),
+            );
         }
-        seat.last_word = now;
+        profile.last_word = now;
         Taken::Entries(entries)
     }
 
     /// Ends a poll, however it came about.
     pub(crate) fn close(&mut self, now: Now, name: &Arc<str>, serial: u64) {
-        if let Some(seat) = self.seats.get_mut(name)
-            && seat.poll == Some(serial)
+        if let Some(profile) = self.profiles.get_mut(name)
+            && profile.poll == Some(serial)
         {
-            seat.poll = None;
-            seat.last_word = now;
+            profile.poll = None;
+            profile.last_word = now;
         }
     }
 
     /// Notes that a browser was heard of.
     pub(crate) fn heard(&mut self, now: Now, name: &Arc<str>) {
-        if let Some(seat) = self.seats.get_mut(name) {
-            seat.last_word = now;
+        if let Some(profile) = self.profiles.get_mut(name) {
+            profile.last_word = now;
         }
     }
 
@@ -296,8 +302,8 @@ impl Desk {
         fence: Option<Fence>,
         attempt: Option<u32>,
     ) -> Addressee {
-        let Some(laid) = self.commands.get(&id) else { return Addressee::Nobody };
-        let command = &laid.command;
+        let Some(outgoing) = self.commands.get(&id) else { return Addressee::Nobody };
+        let command = &outgoing.command;
         let is_ours = fence.is_none_or(|fence| fence == command.fence)
             && attempt.is_none_or(|attempt| attempt == command.attempt);
         if !is_ours {
@@ -313,14 +319,14 @@ impl Desk {
 
     /// Moves a command; `false` when its stage does not have the move.
     pub(crate) fn step(&mut self, id: TaskId, on: Move) -> bool {
-        let Some(laid) = self.commands.get_mut(&id) else { return false };
-        let Some(to) = laid.command.stage.next(on) else { return false };
-        laid.command.stage = to;
-        let is_to_be_told = to.is_unaccepted() || (to == Stage::Accepted && laid.is_stopping);
+        let Some(outgoing) = self.commands.get_mut(&id) else { return false };
+        let Some(to) = outgoing.command.stage.next(on) else { return false };
+        outgoing.command.stage = to;
+        let is_to_be_told = to.is_unaccepted() || (to == Stage::Accepted && outgoing.is_stopping);
         if !is_to_be_told {
-            let (browser, place) = (laid.browser.clone(), laid.place);
-            if let Some(seat) = browser.and_then(|name| self.seats.get_mut(&name)) {
-                seat.outbox.remove(&place);
+            let (browser, place) = (outgoing.browser.clone(), outgoing.place);
+            if let Some(profile) = browser.and_then(|name| self.profiles.get_mut(&name)) {
+                profile.pending.remove(&place);
             }
         }
         true
@@ -328,31 +334,34 @@ impl Desk {
 
     /// Asks whoever runs a command to stop it.
     pub(crate) fn stop(&mut self, id: TaskId) {
-        let Some(laid) = self.commands.get_mut(&id) else { return };
-        laid.is_stopping = true;
-        if let Some(seat) = laid.browser.as_ref().and_then(|name| self.seats.get_mut(name)) {
-            seat.outbox.insert(laid.place, id);
-            seat.wake.notify_one();
+        let Some(outgoing) = self.commands.get_mut(&id) else { return };
+        outgoing.is_stopping = true;
+        if let Some(profile) =
+            outgoing.browser.as_ref().and_then(|name| self.profiles.get_mut(name))
+        {
+            profile.pending.insert(outgoing.place, id);
+            profile.wake.notify_one();
         }
     }
 
-    /// Takes a command off the desk.
+    /// Takes a command out of the outbox.
     pub(crate) fn withdraw(&mut self, id: TaskId, fence: Fence) {
-        if self.commands.get(&id).is_none_or(|laid| laid.command.fence != fence) {
+        if self.commands.get(&id).is_none_or(|outgoing| outgoing.command.fence != fence) {
             return;
         }
-        if let Some(laid) = self.commands.remove(&id)
-            && let Some(seat) = laid.browser.and_then(|name| self.seats.get_mut(&name))
+        if let Some(outgoing) = self.commands.remove(&id)
+            && let Some(profile) = outgoing.browser.and_then(|name| self.profiles.get_mut(&name))
         {
-            seat.outbox.remove(&laid.place);
+            profile.pending.remove(&outgoing.place);
         }
     }
 
-    /// Takes a command off the desk whose outcome is committed, and lets go who waits for that.
+    /// Takes a command out of the outbox whose outcome is committed, and lets go who waits for that.
     pub(crate) fn recorded(&mut self, id: TaskId) {
-        if let Some(laid) = self.commands.get(&id).filter(|laid| laid.command.stage == Stage::Ended)
+        if let Some(outgoing) =
+            self.commands.get(&id).filter(|outgoing| outgoing.command.stage == Stage::Ended)
         {
-            let (fence, recorded) = (laid.command.fence, laid.command.recorded.clone());
+            let (fence, recorded) = (outgoing.command.fence, outgoing.command.recorded.clone());
             self.withdraw(id, fence);
             recorded.cancel();
         }
@@ -361,16 +370,16 @@ impl Desk {
     /// Returns when the browser that has a command was last heard of; `None` when none has it.
     pub(crate) fn last_word(&self, now: Now, id: TaskId) -> Option<Instant> {
         let browser = self.commands.get(&id)?.browser.as_ref()?;
-        let seat = self.seats.get(browser)?;
-        Some(if seat.poll.is_some() { now.awake } else { seat.last_word.awake })
+        let profile = self.profiles.get(browser)?;
+        Some(if profile.poll.is_some() { now.awake } else { profile.last_word.awake })
     }
 
     /// Tells whether any browser is there, and when that changes if nobody is heard of.
     pub(crate) fn presence(&self, now: Now, linger: Duration) -> (bool, Option<Instant>) {
-        let there = || self.seats.values().filter(|seat| seat.is_there(now, linger));
-        let until = there().map(|seat| match seat.poll {
+        let there = || self.profiles.values().filter(|profile| profile.is_there(now, linger));
+        let until = there().map(|profile| match profile.poll {
             Some(_) => None,
-            None => Some(seat.last_word.awake + linger),
+            None => Some(profile.last_word.awake + linger),
         });
         let is_held = until.clone().any(|until| until.is_none());
         (there().next().is_some(), until.flatten().max().filter(|_| !is_held))
@@ -378,26 +387,26 @@ impl Desk {
 
     /// Shows the browsers.
     pub(crate) fn browsers(&self, now: Now, linger: Duration) -> Vec<Presence> {
-        let show = |(name, seat): (&Arc<str>, &Seat)| Presence {
+        let show = |(name, profile): (&Arc<str>, &Profile)| Presence {
             name: Arc::clone(name),
-            is_there: seat.is_there(now, linger),
-            silent_for: match seat.poll {
+            is_there: profile.is_there(now, linger),
+            silent_for: match profile.poll {
                 Some(_) => Duration::ZERO,
-                None => now.real.saturating_duration_since(seat.last_word.real),
+                None => now.real.saturating_duration_since(profile.last_word.real),
             },
-            n_waiting: seat.outbox.len(),
+            n_waiting: profile.pending.len(),
         };
-        self.seats.iter().map(show).collect()
+        self.profiles.iter().map(show).collect()
     }
 }
 
-impl Laid {
+impl Outgoing {
     /// When what went out for the command goes out again, if nobody answers it.
-    fn due_again(&self, boot: &Arc<str>) -> Option<Instant> {
+    fn due_again(&self, session: &Arc<str>) -> Option<Instant> {
         let sent = match (self.command.stage == Stage::Accepted, self.is_stopping) {
             (true, true) => self.stop_sent,
             (false, false) => {
-                self.delivered.as_ref().filter(|(to, _)| to == boot).map(|(_, at)| *at)
+                self.delivered.as_ref().filter(|(to, _)| to == session).map(|(_, at)| *at)
             }
             (true, false) | (false, true) => None,
         };
@@ -405,7 +414,7 @@ impl Laid {
     }
 
     /// Writes what the browser has to be told of the command now, if anything.
-    fn entry(&mut self, now: Now, id: TaskId, boot: &Arc<str>) -> Option<String> {
+    fn entry(&mut self, now: Now, id: TaskId, session: &Arc<str>) -> Option<String> {
         let Command { stage, .. } = self.command;
         if stage == Stage::Accepted {
             let is_due = self.stop_sent.is_none_or(|at| now.real.duration_since(at) >= UNSURE);
@@ -417,14 +426,14 @@ impl Laid {
         }
         let is_due = match &self.delivered {
             None => true,
-            // Another start's: it is being given back.
-            Some((to, at)) => to == boot && now.real.duration_since(*at) >= UNSURE,
+            // Another session's: it is being given back.
+            Some((to, at)) => to == session && now.real.duration_since(*at) >= UNSURE,
         };
         if !is_due || self.is_stopping {
             return None;
         }
         self.command.stage = stage.next(Move::Deliver)?;
-        self.delivered = Some((Arc::clone(boot), now.real));
+        self.delivered = Some((Arc::clone(session), now.real));
         let command = &self.command;
         let correlation_id = id.spell(Spelling::Correlation);
         let entry = Delivery {
@@ -442,14 +451,14 @@ impl Laid {
     }
 }
 
-impl Seat {
-    fn new(now: Now, boot: &Arc<str>) -> Self {
+impl Profile {
+    fn new(now: Now, session: &Arc<str>) -> Self {
         Self {
-            boot: Arc::clone(boot),
+            session: Arc::clone(session),
             poll: None,
             wake: Arc::default(),
             last_word: now,
-            outbox: BTreeMap::new(),
+            pending: BTreeMap::new(),
         }
     }
 

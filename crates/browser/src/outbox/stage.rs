@@ -3,7 +3,7 @@
 /// Where a command is between its lease and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// On the desk; no browser has it.
+    /// In the outbox; no browser has it.
     Posted,
     /// Handed to a browser, which may not begin yet.
     Delivered,

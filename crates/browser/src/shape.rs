@@ -1,0 +1,115 @@
+//! The shape of what a task keeps of a browser's answer.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use raincheck_core::content::{Content, Json};
+use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::reply::Reply;
+use raincheck_core::task::Outcome;
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::actions::{ACTIONS, VIEWS};
+use crate::address;
+
+/// Makes the outcome of a command what its task keeps: an image leaves the JSON, and a page that may
+/// not be opened is not told of.
+pub(crate) fn shaped(what: &str, outcome: Outcome) -> Outcome {
+    let Outcome::Succeeded(parts) = &outcome else { return outcome };
+    let [Content::Json(json)] = parts.as_slice() else { return outcome };
+    let Ok(reply) = json.read::<Reply<'_>>() else { return outcome };
+    match what {
+        "screenshot" => screenshot(&reply).unwrap_or(outcome),
+        _ if is_view_or_action(what) => match arrived(&reply) {
+            Some(error) => Outcome::Failed(error),
+            None => outcome,
+        },
+        _ => outcome,
+    }
+}
+
+fn is_view_or_action(what: &str) -> bool {
+    let is_script = what == "execute_js";
+    !is_script && ACTIONS.iter().chain(VIEWS).any(|entry| entry.name == what)
+}
+
+/// Looks where a command arrived, after redirects [SEC-7].
+fn arrived(reply: &Reply<'_>) -> Option<Error> {
+    #[derive(Deserialize)]
+    struct Arrived {
+        url: Option<String>,
+    }
+    let arrived: Arrived = serde_json::from_str(reply.result?.get()).ok()?;
+    let url = arrived.url?;
+    let error = address::check("url", &url, None).err()?;
+    let is_blocked = error.kind == Kind::UrlBlocked && (url.starts_with("http"));
+    is_blocked.then(|| {
+        let words = "the page led to an address that may not be opened; what it holds is not shown";
+        Error::new(Kind::UrlBlocked, words).with_guarantee(Guarantee::Executed)
+    })
+}
+
+/// Takes an image out of the JSON that it came in.
+fn screenshot(reply: &Reply<'_>) -> Option<Outcome> {
+    #[derive(Deserialize)]
+    struct Shot {
+        mime: String,
+        data: String,
+        width: Option<u32>,
+        height: Option<u32>,
+    }
+    let shot: Shot = serde_json::from_str(reply.result?.get()).ok()?;
+    let known = ["image/jpeg", "image/png", "image/webp"];
+    let mime = known.into_iter().find(|known| *known == shot.mime)?;
+    let data = STANDARD.decode(shot.data.as_bytes()).ok()?;
+    let told = json!({
+        "mime": mime, "width": shot.width, "height": shot.height, "bytes": data.len(),
+    });
+    let told = Json::of(&told).ok()?;
+    let raw: &RawValue = told.raw();
+    let reply = Reply {
+        result: Some(raw),
+        engine: reply.engine.clone(),
+        tab_id: reply.tab_id,
+        origin: reply.origin.clone(),
+        truncated: false,
+    };
+    let json = reply.to_json().ok()?;
+    let image = Content::Binary { mime: Arc::from(mime), data: data.into() };
+    Some(Outcome::Succeeded(vec![Content::Json(json), image]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replied(result: &str) -> Outcome {
+        let reply = format!(r#"{{"result":{result}}}"#);
+        Outcome::Succeeded(vec![Content::Json(Json::parse(reply).expect("JSON"))])
+    }
+
+    #[test]
+    fn what_a_refused_address_showed_is_not_handed_on() {
+        // [BROWSER-16, SEC-7]
+        let metadata = replied(r#"{"url":"http://169.254.169.254/","text":"key"}"#);
+        for what in ["navigate", "page_text", "tab_new"] {
+            let Outcome::Failed(error) = shaped(what, metadata.clone()) else { panic!("{what}") };
+            assert_eq!(error.kind, Kind::UrlBlocked, "{what}");
+            assert!(!error.message.contains("key"), "{error}");
+        }
+        let fine = replied(r#"{"url":"https://example.com/","text":"hi"}"#);
+        assert_eq!(shaped("page_text", fine.clone()), fine);
+    }
+
+    #[test]
+    fn an_image_leaves_the_json() {
+        let shot = replied(r#"{"mime":"image/jpeg","data":"aGk=","width":2,"height":1}"#);
+        let Outcome::Succeeded(parts) = shaped("screenshot", shot) else { panic!("no image") };
+        assert!(
+            matches!(&parts[1], Content::Binary { mime, data } if &**mime == "image/jpeg" && &**data == b"hi")
+        );
+    }
+}
