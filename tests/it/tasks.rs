@@ -61,7 +61,14 @@ async fn inputs_and_results_keep_their_bytes() {
     let first = server.call("get_task_result", json!({"task_id": task["task_id"]})).await;
     let second = server.call("get_task_result", json!({"task_id": task["task_id"]})).await;
     assert!(text(&first).contains(&format!("\"result\":{inputs}")), "{}", text(&first));
-    assert_eq!(text(&first), text(&second));
+    let same = |answer: &Value| -> Value {
+        let mut answer: Value = serde_json::from_str(text(answer)).expect("JSON");
+        let members = answer.as_object_mut().expect("an object");
+        // A mark is drawn for each answer [CALL-8].
+        members.retain(|name, _| !name.starts_with("untrusted_"));
+        answer
+    };
+    assert_eq!(same(&first), same(&second));
 }
 
 #[tokio::test]

@@ -2,8 +2,11 @@
 
 use std::io::IsTerminal as _;
 
+use raincheck::core::error::Error;
+use raincheck::core::ids::LaneId;
 use raincheck::mcp::stdio::Stdout;
-use raincheck::mcp::{Dialect, Streams, take_stdout};
+use raincheck::mcp::surfaces::browser::{self, Browser as Words};
+use raincheck::mcp::{Streams, take_stdout};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck::{Builder, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
@@ -57,6 +60,20 @@ pub(crate) fn serve(
     served
 }
 
+/// What the surface must know of the bridge.
+#[derive(Debug)]
+struct Bridge;
+
+impl browser::Bridge for Bridge {
+    fn tab_of(&self, lane: &LaneId) -> Option<i64> {
+        raincheck_browser::tab_of(lane)
+    }
+
+    fn owned_elsewhere(&self, pid: u32) -> Error {
+        raincheck_browser::owned_elsewhere(Some(pid))
+    }
+}
+
 /// Puts the parts together; nothing runs yet.
 fn compose(
     shared: &Shared,
@@ -70,7 +87,7 @@ fn compose(
     let listening = BridgeListener::new(places(paths), port);
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
-        .dialect(Dialect::Browser)
+        .surface(Words::new(Bridge))
         .scope(&shared.scope)
         .tools(bridge.clone())
         .beside(move |engine, stop| {

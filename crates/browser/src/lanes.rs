@@ -30,8 +30,9 @@ pub(crate) fn of_tab(browser: Option<&str>, tab_id: Option<i64>) -> LaneId {
     }
 }
 
-/// Returns the tab that a lane is for.
-pub(crate) fn tab_of(lane: &LaneId) -> Option<i64> {
+/// Returns the tab that a lane is for; `None` for a lane that is no tab's.
+#[must_use]
+pub fn tab_of(lane: &LaneId) -> Option<i64> {
     lane.as_str().strip_prefix(PREFIX)?.rsplit(':').next()?.parse().ok()
 }
 

@@ -59,5 +59,7 @@ mod owner;
 mod listening;
 
 pub use bridge::Browser;
+pub use lanes::tab_of;
 pub use listening::BridgeListener;
+pub use owner::owned_elsewhere;
 pub use settings::Settings;

@@ -44,18 +44,22 @@ impl Unreachable {
     }
 }
 
+/// Says that the browser belongs to another process, whose number is told where it is known.
+#[must_use]
+pub fn owned_elsewhere(pid: Option<u32>) -> Error {
+    let words = Owner::Other(pid).words().unwrap_or_default();
+    let details = Json::of(&json!({ "reason": "owned_elsewhere", "pid": pid })).ok();
+    let error = Error::new(Kind::PeerNotReady, format!("{words} (owned_elsewhere)"))
+        .with_hint("use that server's client, or end that server and call again");
+    Error { details, ..error }
+}
+
 impl Owner {
     /// Refuses commands while the browser is not this process's: nothing is taken from another.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self {
             Self::Unknown | Self::Ours => Ok(()),
-            Self::Other(pid) => {
-                let words = format!("{} (owned_elsewhere)", self.words().unwrap_or_default());
-                let details = Json::of(&json!({ "reason": "owned_elsewhere", "pid": pid })).ok();
-                let error = Error::new(Kind::PeerNotReady, words)
-                    .with_hint("use that server's client, or end that server and call again");
-                Err(Error { details, ..error })
-            }
+            Self::Other(pid) => Err(owned_elsewhere(*pid)),
             Self::Unreachable(Unreachable { next, .. }) => {
                 // Where exactly is said by the log, `health` and `doctor`: an error names no path.
                 let details = Json::of(&json!({ "reason": "unreachable" })).ok();

@@ -1,37 +1,43 @@
-//! The one writer of answers: a JSON text block with exactly the bytes the engine holds, images
-//! beside it.
-//!
-//! Every tool answer leaves through [`Answer::into_result`]; whatever has to look at a whole answer,
-//! such as its size, belongs there.
+//! Answers as our own types, and the one place where bytes for a client are made: a JSON text with
+//! exactly the bytes the engine holds, and blocks beside it.
 
-mod base64;
+mod blocks;
+mod failure;
+mod fence;
 mod parts;
 
-use rmcp::model::{CallToolResult, ContentBlock};
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Kind};
+use raincheck_core::progress::Progress;
 use raincheck_core::text;
 
-pub(crate) use self::parts::Parts;
+pub use self::blocks::Block;
+pub use self::failure::{Failure, Refused};
+pub use self::fence::Mark;
 
-/// What a tool call is answered with.
-#[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) use self::fence::Begins;
+pub use self::parts::Parts;
+
+/// What a tool call is answered with: a text, JSON as a rule, and blocks beside it.
+#[derive(Clone, Debug)]
+pub struct Answer {
     text: Option<String>,
-    beside: Vec<ContentBlock>,
+    beside: Vec<Block>,
     is_error: bool,
     /// The name that a list goes by where an object is asked for.
     list: Option<&'static str>,
 }
 
 impl Answer {
-    /// Answers with a value.
-    pub(crate) fn json(value: &impl Serialize) -> Self {
+    /// Answers with a value, written as JSON.
+    pub fn json(value: &impl Serialize) -> Self {
         match serde_json::to_string(value) {
-            Ok(text) => Self { text: Some(text), beside: Vec::new(), is_error: false, list: None },
+            Ok(text) => Self::text(text),
             Err(error) => {
                 let message = format!("the answer could not be written: {error}");
                 Self::error(&Error::new(Kind::InvalidResponse, message))
@@ -39,113 +45,143 @@ impl Answer {
         }
     }
 
-    /// Answers with a failure.
-    pub(crate) fn error(error: &Error) -> Self {
+    /// Answers with a text as it is.
+    #[must_use]
+    pub const fn text(text: String) -> Self {
+        Self { text: Some(text), beside: Vec::new(), is_error: false, list: None }
+    }
+
+    /// Answers with a failure in our own words, as `{"error": …}`.
+    #[must_use]
+    pub fn error(error: &Error) -> Self {
+        Self::failure(Failure::ours(&own(error)))
+    }
+
+    /// Answers with a failure as `{"error": …}`.
+    #[must_use]
+    pub fn failure(failure: Failure<'_>) -> Self {
         #[derive(Serialize)]
-        struct Failure<'a> {
-            error: &'a Error,
+        struct Failed<'a> {
+            error: Failure<'a>,
         }
-        Self::json(&Failure { error: &shown(error) }).into_failure()
+        Self::json(&Failed { error: failure }).into_failure()
+    }
+
+    /// Answers a call that came to nothing, in the canonical words.
+    #[must_use]
+    pub fn refused(refused: &Refused) -> Self {
+        Self::failure(Failure::ours(&own(&refused.error)).told(refused.guarantee()))
     }
 
     /// Answers with the result of a tool, as it is [RESULT-1].
-    pub(crate) fn result(contents: &[Content]) -> Self {
+    #[must_use]
+    pub fn result(contents: &[Content]) -> Self {
         match contents {
-            [Content::Json(json)] => Self::raw(json),
-            [Content::Text(words)] => Self {
-                text: Some(words.to_string()),
-                beside: Vec::new(),
-                is_error: false,
-                list: None,
-            },
-            [] => Self::raw(&Json::null()),
+            [Content::Json(json)] => Self::text(json.get().to_owned()),
+            [Content::Text(words)] => Self::text(words.to_string()),
+            [] => Self::text(Json::null().get().to_owned()),
             _ => {
                 let mut parts = Parts::of(contents);
                 let is_beside = parts.is_beside();
-                let blocks = parts.take_blocks();
+                let beside = parts.take_blocks();
                 if is_beside {
-                    return Self { text: None, beside: blocks, is_error: false, list: None };
+                    return Self { text: None, beside, is_error: false, list: None };
                 }
-                Self::json(&parts).with_beside(blocks)
+                Self::json(&parts).with_beside(beside)
             }
         }
     }
 
-    fn raw(json: &Json) -> Self {
-        Self { text: Some(json.get().to_owned()), beside: Vec::new(), is_error: false, list: None }
-    }
-
     /// Adds blocks beside the text.
-    pub(crate) fn with_beside(mut self, blocks: Vec<ContentBlock>) -> Self {
+    #[must_use]
+    pub fn with_beside(mut self, blocks: Vec<Block>) -> Self {
         self.beside = blocks;
         self
     }
 
     /// Marks the answer as a failed call.
-    pub(crate) fn into_failure(mut self) -> Self {
+    #[must_use]
+    pub const fn into_failure(mut self) -> Self {
         self.is_error = true;
         self
     }
 
     /// Names the list that the answer is, for clients that ask for objects.
-    pub(crate) const fn listed_as(mut self, name: &'static str) -> Self {
+    #[must_use]
+    pub const fn listed_as(mut self, name: &'static str) -> Self {
         self.list = Some(name);
         self
     }
 
     /// Writes every character that acts instead of showing something as an escape of JSON: the value
     /// stays the same, and no terminal and no reader is misled [SEC-10].
-    pub(crate) fn with_marks_escaped(mut self) -> Self {
+    #[must_use]
+    pub fn with_marks_escaped(mut self) -> Self {
         if let Some(text) = &self.text
-            && let std::borrow::Cow::Owned(safe) = text::escape_json(text)
+            && let Cow::Owned(safe) = text::escape_json(text)
         {
             self.text = Some(safe);
         }
         self
     }
 
-    /// Makes a text of it, without what stands beside.
-    pub(crate) fn into_text(self) -> String {
-        self.text.unwrap_or_else(|| "null".to_owned())
+    /// Returns the text; `None` when all of the answer stands beside it.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        self.text.as_deref()
     }
 
-    /// Makes the wire's result. With `is_structured`, an object goes out a second time as
-    /// `structuredContent`; what is no object cannot, and stays in the text alone.
-    pub(crate) fn into_result(self, is_structured: bool) -> CallToolResult {
-        let structured: Option<Map<String, Value>> =
-            self.text.as_deref().filter(|_| is_structured).and_then(|text| match self.list {
-                None => serde_json::from_str(text).ok(),
-                Some(name) => {
-                    let list: Value = serde_json::from_str(text).ok()?;
-                    Some(std::iter::once((name.to_owned(), list)).collect())
-                }
-            });
-        let text = self.text.map(ContentBlock::text);
-        let content = text.into_iter().chain(self.beside).collect();
-        let mut result = CallToolResult::success(content);
-        result.is_error = Some(self.is_error);
-        result.structured_content = structured.map(Value::Object);
-        result
+    /// Tells whether the call failed.
+    #[must_use]
+    pub const fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// Makes a text of it, without what stands beside.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.text.unwrap_or_else(|| Json::null().get().to_owned())
+    }
+
+    /// Takes it apart: the text, the blocks beside it, and the name of the list that it is.
+    pub(crate) fn into_parts(self) -> (Option<String>, Vec<Block>, Option<&'static str>) {
+        (self.text, self.beside, self.list)
     }
 }
 
-/// Makes an error fit to be shown: what a tool said in it acts on no terminal.
+/// Makes an error fit to be shown inside a fence, with what others said about it; none of that acts on
+/// a terminal.
 pub(crate) fn shown(error: &Error) -> Error {
-    let mut shown = error.clone();
-    if let Some(quoted) = shown.quoted.take() {
-        shown.message = format!("{}: {}", error.message, quoted.text).into();
+    let mut shown = own(error);
+    shown.quoted.clone_from(&error.quoted);
+    if let Some(quoted) = &error.quoted {
+        let said = text::escape_lines(&quoted.text);
+        shown.message = format!("{}: {said}", shown.message).into();
         shown.details = joined(error.details.as_ref(), quoted.details.as_ref());
-    }
-    if let std::borrow::Cow::Owned(safe) = text::escape_lines(&shown.message) {
-        shown.message = safe.into();
     }
     shown
 }
 
-/// Joins the members of two objects.
+/// Makes an error fit to be shown, in our own words alone.
+pub(crate) fn own(error: &Error) -> Error {
+    let mut own = error.clone();
+    own.quoted = None;
+    if let Cow::Owned(safe) = text::escape_lines(&error.message) {
+        own.message = safe.into();
+    }
+    own
+}
+
+/// Joins the members of two objects; ours win.
 fn joined(own: Option<&Json>, quoted: Option<&Json>) -> Option<Json> {
     let members = |json: &Json| json.read::<Map<String, Value>>().ok();
     let mut all = quoted.and_then(members).unwrap_or_default();
     all.extend(own.and_then(members).unwrap_or_default());
     if all.is_empty() { None } else { Json::of(&all).ok() }
+}
+
+/// Makes a report fit to be shown: what a tool said in it acts on no terminal.
+pub(crate) fn shown_progress(progress: &Progress) -> Progress {
+    let safe = |words: &Option<String>| words.as_deref().map(|w| text::escape(w).into_owned());
+    Progress { phase: safe(&progress.phase), message: safe(&progress.message), ..progress.clone() }
 }

@@ -1,125 +1,192 @@
-//! The budgeted call: the result when it comes in time, a handle when it does not [CALL-1].
+//! The budgeted call: the result when it comes in time, a task that goes on when it does not [CALL-1].
+//!
+//! Submit, wait, cancel, abandon; nothing here knows a word of any surface.
 
-mod handle;
-
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-use tokio::time::{Instant, sleep, timeout_at};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, timeout_at};
 
 use raincheck_core::cancel::OnDisconnect;
-use raincheck_core::content::Json;
+use raincheck_core::content::Content;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
-use raincheck_core::scope::Scope;
+use raincheck_core::log::Line;
+use raincheck_core::store::Page;
 use raincheck_core::task::{Outcome, TaskRecord};
-use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Accepted, Request, Submission, View, Waited};
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::{Handle, Request, Submission, View, Waited};
 
-use crate::answer::{Answer, shown};
-use crate::budget::Budget;
-use crate::dialect::canonical;
-use crate::progress::Listener;
-use crate::server::Facade;
-use crate::strict;
+use crate::answer::{Answer, own};
+use crate::caller::Caller;
 
-/// How much longer an open call may take once its connection is over.
-const LAST_WAIT: Duration = Duration::from_millis(300);
-
-/// Who makes a call, and how long it can be made to wait.
+/// What became of a call.
 #[derive(Debug)]
-pub(crate) struct Caller {
-    /// Who owns what the call makes.
-    pub(crate) scope: Scope,
-    /// How long it can be held.
-    pub(crate) budget: Budget,
-    /// Who asked for its progress.
-    pub(crate) listener: Option<Listener>,
-    /// Fires when the caller no longer wants the answer.
-    pub(crate) cancelled: CancellationToken,
-    /// Fires when the connection is over.
-    pub(crate) closing: CancellationToken,
+pub enum Told {
+    /// The result of a task that its caller has no id of.
+    Result(Vec<Content>),
+    /// The task of the call has ended.
+    Ended(Box<View>),
+    /// The task of the call goes on.
+    Live(Box<View>),
+    /// The tool set answered at once, and there is no task.
+    Memory(Outcome),
+    /// The surface's own tool answered, in the surface's own words.
+    Said(Answer),
 }
 
-/// Runs a tool for a caller that waits.
-pub(crate) async fn run(facade: &Facade, spec: &ToolSpec, inputs: Json, caller: Caller) -> Answer {
-    match attempt(facade, spec, inputs, caller).await {
-        Ok(answer) => answer,
-        Err(error) => Answer::error(&error),
+impl Told {
+    fn of(view: Box<View>) -> Self {
+        if view.record.state.is_terminal() { Self::Ended(view) } else { Self::Live(view) }
     }
 }
 
-async fn attempt(
-    facade: &Facade,
-    spec: &ToolSpec,
-    inputs: Json,
-    mut caller: Caller,
-) -> Result<Answer, Error> {
-    let value = strict::read(&inputs, "the arguments")?;
-    facade.validators().check(spec, &value)?;
-    drop(value);
-    let wait = caller.budget.left(spec.wait, Instant::now());
-    let mut request = Request::new(spec.name.clone(), inputs, caller.scope.clone());
+/// Runs a tool for a caller that has no id of its task; a caller that goes away meanwhile ends it as
+/// the tool says [CANCEL-7].
+pub(crate) async fn run(
+    engine: &Handle,
+    mut request: Request,
+    wait: Duration,
+    on_disconnect: OnDisconnect,
+    who: &mut Caller,
+) -> Result<Told, Error> {
     request.is_inline = !wait.is_zero();
-    let accepted = match facade.engine().submit(request).await? {
+    let accepted = match engine.submit(request).await? {
         Submission::Task(accepted) => accepted,
-        Submission::Answer(outcome) => return Ok(ended(None, &outcome)),
+        Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
     };
     let id = accepted.record.id();
-    match follow_inline(facade, accepted, wait, &mut caller).await {
-        Some(waited) => match waited? {
-            Waited::Result(contents) => Ok(Answer::result(&contents)),
-            Waited::View(view) => Ok(answer(facade, &caller, &view)),
-        },
-        None => abandon(facade, spec, id, &caller).await,
-    }
-}
-
-/// Waits for the end of a task that its caller knows by an id, so for its commit, within the budget;
-/// `None` when the caller went away before.
-pub(crate) async fn follow(
-    facade: &Facade,
-    accepted: Accepted,
-    wait: Duration,
-    caller: &mut Caller,
-) -> Option<Result<View, Error>> {
-    let gone = gone(caller, wait);
-    let end = async {
-        match caller.listener {
-            Some(_) => end_of(facade, accepted.record.id(), wait, caller).await,
-            None => facade.engine().wait_accepted(accepted, wait).await,
-        }
+    let gone = who.gone(wait);
+    let waited = if who.listener().is_some() {
+        let view = look(engine, id, wait, who, pin!(gone)).await?;
+        view.map(|view| Waited::View(Box::new(view)))
+    } else {
+        unless(gone, engine.wait_result(accepted, wait)).await.transpose()?
     };
-    unless(gone, end).await
-}
-
-/// The same for a task that its caller has no handle of: its result may come before its commit.
-async fn follow_inline(
-    facade: &Facade,
-    accepted: Accepted,
-    wait: Duration,
-    caller: &mut Caller,
-) -> Option<Result<Waited, Error>> {
-    if caller.listener.is_some() {
-        let view = follow(facade, accepted, wait, caller).await?;
-        return Some(view.map(|view| Waited::View(Box::new(view))));
+    match waited {
+        None => abandon(engine, id, on_disconnect, who).await,
+        Some(Waited::Result(contents)) if who.leave_now() => Ok(Told::Result(contents)),
+        Some(Waited::View(view)) if who.leave_now() => Ok(Told::of(view)),
+        Some(waited) => {
+            // It is read again when there is room for it.
+            drop(waited);
+            Ok(Told::of(Box::new(see(engine, id, who).await?)))
+        }
     }
-    unless(gone(caller, wait), facade.engine().wait_result(accepted, wait)).await
 }
 
-/// Ends when the caller no longer wants an answer, or can hardly get one any more.
-fn gone(caller: &Caller, wait: Duration) -> impl Future<Output = ()> + use<> {
-    let (cancelled, closing) = (caller.cancelled.clone(), caller.closing.clone());
-    async move {
-        let last_moment = async {
-            closing.cancelled_owned().await;
-            sleep(LAST_WAIT.min(wait)).await;
+/// Runs a tool whose task its caller knows by an id, so that it goes on when the caller goes away.
+pub(crate) async fn follow(
+    engine: &Handle,
+    request: Request,
+    wait: Duration,
+    who: &mut Caller,
+) -> Result<Told, Error> {
+    // What the tool set answers at once cannot be read again later.
+    who.leave().await?;
+    let accepted = match engine.submit(request).await? {
+        Submission::Task(accepted) => accepted,
+        Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
+    };
+    who.give_back();
+    let id = accepted.record.id();
+    let gone = who.gone(wait);
+    let view = if who.listener().is_some() {
+        look(engine, id, wait, who, pin!(gone)).await?
+    } else {
+        unless(gone, engine.wait_accepted(accepted, wait)).await.transpose()?
+    };
+    match view {
+        Some(view) if who.leave_now() => Ok(Told::of(Box::new(view))),
+        view => {
+            drop(view);
+            Ok(Told::of(Box::new(see(engine, id, who).await?)))
+        }
+    }
+}
+
+/// Reads a task once it has ended, or as it is when the wait, the request or the connection is over.
+///
+/// # Errors
+/// As of [`Handle::view`].
+pub(crate) async fn read(
+    engine: &Handle,
+    id: TaskId,
+    wait: Duration,
+    who: &mut Caller,
+) -> Result<View, Error> {
+    let hurried = who.hurried();
+    if let Some(view) = look(engine, id, wait, who, pin!(hurried)).await? {
+        return Ok(view);
+    }
+    see(engine, id, who).await
+}
+
+/// Which lines of a log are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lines {
+    /// Those after this one.
+    pub(crate) after: u64,
+    /// How many at the most.
+    pub(crate) limit: u32,
+}
+
+/// Reads lines of a log; waits for the first of them until the wait, the request or the connection is
+/// over.
+pub(crate) async fn read_log(
+    engine: &Handle,
+    id: TaskId,
+    Lines { after, limit }: Lines,
+    wait: Duration,
+    who: &Caller,
+) -> Result<Page<Line>, Error> {
+    if !wait.is_zero() {
+        // One line says that there are lines.
+        let first = engine.logs(who.scope(), id, after, limit.min(1), wait);
+        unless(who.hurried(), first).await.transpose()?;
+    }
+    who.leave().await?;
+    engine.logs(who.scope(), id, after, limit, Duration::ZERO).await
+}
+
+/// Looks at a task until it has ended or the wait is over, and tells its progress meanwhile to who
+/// asked for it; `None` once `gone` has fired. What it left is read only at its end.
+async fn look(
+    engine: &Handle,
+    id: TaskId,
+    wait: Duration,
+    who: &mut Caller,
+    mut gone: Pin<&mut impl Future<Output = ()>>,
+) -> Result<Option<View>, Error> {
+    let deadline = Instant::now() + wait;
+    let mut watch = engine.watch(id);
+    loop {
+        let view = engine.status(who.scope(), id).await?;
+        if let (Some(listener), Some(progress)) = (who.listener(), &view.progress) {
+            listener.tell(progress, Instant::now()).await;
+        }
+        if view.record.state.is_terminal() {
+            return see(engine, id, who).await.map(Some);
+        }
+        if Instant::now() >= deadline {
+            return Ok(Some(view));
+        }
+        let news = async {
+            let Some(listener) = who.listener() else {
+                return timeout_at(deadline, watch.ended()).await.unwrap_or_default();
+            };
+            // Whether the next report, the pause between two, or the end comes first: the loop looks.
+            if timeout_at(deadline, watch.changed()).await.is_ok() {
+                let next_at = listener.next_at().min(deadline);
+                timeout_at(next_at, watch.ended()).await.unwrap_or_default();
+            }
         };
         tokio::select! {
-            () = cancelled.cancelled_owned() => {}
-            () = last_moment => {}
+            biased;
+            () = news => {}
+            () = &mut gone => return Ok(None),
         }
     }
 }
@@ -132,71 +199,28 @@ async fn unless<T>(gone: impl Future<Output = ()>, end: impl Future<Output = T>)
     }
 }
 
-/// Waits for the end of a task, and tells its progress meanwhile to who asked for it.
-pub(crate) async fn end_of(
-    facade: &Facade,
+/// Reads a task as it is, with what it left, once there is room for that.
+async fn see(engine: &Handle, id: TaskId, who: &Caller) -> Result<View, Error> {
+    who.leave().await?;
+    engine.view(who.scope(), id).await
+}
+
+/// Ends a call whose caller went away before it had an id, as its tool says [CANCEL-7]. The answer is
+/// for a connection that is closing; a cancelled request gets none.
+async fn abandon(
+    engine: &Handle,
     id: TaskId,
-    wait: Duration,
-    caller: &mut Caller,
-) -> Result<View, Error> {
-    let engine = facade.engine();
-    let Some(listener) = &mut caller.listener else {
-        return engine.wait_end(&caller.scope, id, wait).await;
-    };
-    let deadline = Instant::now() + wait;
-    let mut watch = engine.watch(id);
-    loop {
-        let view = engine.status(&caller.scope, id).await?;
-        if let Some(progress) = &view.progress {
-            listener.tell(progress, Instant::now()).await;
+    on_disconnect: OnDisconnect,
+    who: &Caller,
+) -> Result<Told, Error> {
+    match on_disconnect {
+        OnDisconnect::Cancel => {
+            let reason: Arc<str> = "its caller went away".into();
+            let asked = engine.cancel(who.scope(), id, Some(reason)).await?;
+            Err(cancelled(Some(&asked.record)))
         }
-        if view.record.state.is_terminal() {
-            return engine.view(&caller.scope, id).await;
-        }
-        if Instant::now() >= deadline {
-            return Ok(view);
-        }
-        // Whether the next report, the pause between two, or the end comes first: the loop looks.
-        if timeout_at(deadline, watch.changed()).await.is_ok() {
-            let next_at = listener.next_at().min(deadline);
-            let _ended = timeout_at(next_at, watch.ended()).await;
-        }
+        OnDisconnect::Detach => Ok(Told::of(Box::new(see(engine, id, who).await?))),
     }
-}
-
-/// Answers with the result of an ended task, or with the handle of a live one.
-fn answer(facade: &Facade, caller: &Caller, view: &View) -> Answer {
-    let record = &view.record;
-    if !record.state.is_terminal() {
-        return handle::answer(view, &caller.budget, facade.engine().now());
-    }
-    let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
-    match outcome {
-        Some(outcome) => ended(Some(record), outcome),
-        None => {
-            Answer::error(&Error::new(Kind::Expired, "the task ended and is already forgotten"))
-        }
-    }
-}
-
-/// Answers with how a task ended; there is no row where a tool answered without a task.
-fn ended(record: Option<&TaskRecord>, outcome: &Outcome) -> Answer {
-    /// A call that ended without a result.
-    #[derive(Serialize)]
-    struct Failure {
-        status: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        task_id: Option<TaskId>,
-        error: Error,
-    }
-
-    let (word, error) = match outcome {
-        Outcome::Succeeded(contents) => return Answer::result(contents),
-        Outcome::Failed(error) => ("failed", shown(error)),
-        Outcome::Cancelled => ("cancelled", cancelled(record)),
-    };
-    let status = record.map_or(word, |record| canonical::word(record.state));
-    Answer::json(&Failure { status, task_id: record.map(TaskRecord::id), error }).into_failure()
 }
 
 /// Says why a task was cancelled, and how sure it is that it did nothing [LEASE-4].
@@ -208,27 +232,11 @@ pub(crate) fn cancelled(record: Option<&TaskRecord>) -> Error {
     );
     let never_ran = record.is_some_and(|record| record.attempt == 0);
     let guarantee = if never_ran { Guarantee::NotExecuted } else { Guarantee::Unknown };
-    shown(&Error::new(Kind::Cancelled, words).with_guarantee(guarantee))
+    own(&Error::new(Kind::Cancelled, words).with_guarantee(guarantee))
 }
 
-/// Ends a call whose caller went away before it had a handle, as its tool says [CANCEL-7]. The
-/// answer is for a connection that is closing; a cancelled request gets none.
-async fn abandon(
-    facade: &Facade,
-    spec: &ToolSpec,
-    id: TaskId,
-    caller: &Caller,
-) -> Result<Answer, Error> {
-    let engine = facade.engine();
-    match spec.on_disconnect {
-        OnDisconnect::Cancel => {
-            let reason: Arc<str> = "its caller went away".into();
-            let asked = engine.cancel(&caller.scope, id, Some(reason)).await?;
-            Ok(Answer::error(&cancelled(Some(&asked.record))))
-        }
-        OnDisconnect::Detach => {
-            let view = engine.view(&caller.scope, id).await?;
-            Ok(answer(facade, caller, &view))
-        }
-    }
+/// Returns when to look again: the older the task, the later, from 500 to 5000 ms.
+pub(crate) fn poll_after_ms(record: &TaskRecord, now: Timestamp) -> u64 {
+    let age = now.since(record.task.submitted_at).as_millis();
+    u64::try_from(age / 10).unwrap_or(u64::MAX).clamp(500, 5000)
 }

@@ -1,5 +1,7 @@
 //! The task tools for programs that are no MCP client, such as the command line of the same user.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -10,12 +12,11 @@ use raincheck_core::scope::Scope;
 use raincheck_core::text;
 use raincheck_runtime::Handle;
 
-use crate::answer::Answer;
-use crate::arguments::Fields;
-use crate::budget::{Budget, SURFACE_CAP};
-use crate::call::Caller;
-use crate::server::{Facade, Options};
-use crate::tools::canonical::{self, Tool};
+use crate::answer::{Answer, Refused};
+use crate::caller::{Caller, Connection, SURFACE_CAP};
+use crate::surface::{Desk, Links};
+use crate::surfaces::canonical::{self, Tool};
+use crate::wire::Fields;
 
 /// An answer: an HTTP status and a JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,16 +29,16 @@ pub struct Reply {
 
 /// Answers calls of the task tools, for every scope: the caller has proved to be the engine's owner.
 #[derive(Clone, Debug)]
-pub struct Control(Facade);
+pub struct Control(Desk);
 
 /// What a call may name: everything but the beginning of work, which is a client's to ask for.
 const TOOLS: &[Tool] = &[Tool::List, Tool::Status, Tool::Result, Tool::Logs, Tool::Cancel];
 
 impl Control {
-    /// Makes the calls of a surface available; its scope does not count.
+    /// Answers for an engine; artifacts are listed with `links`.
     #[must_use]
-    pub fn new(engine: Handle, options: Options) -> Self {
-        Self(Facade::new(engine, options, Box::new(|| ())))
+    pub fn new(engine: Handle, links: Option<Arc<dyn Links>>) -> Self {
+        Self(Desk::new(engine, links))
     }
 
     /// Answers `{"scope": …, "tool": …, "arguments": {…}}`. Once `closing` fires, waiting reads answer
@@ -49,12 +50,13 @@ impl Control {
         let arrival = Instant::now();
         let answered = match read(body) {
             Ok(call) => self.answer(call, arrival, closing).await,
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         };
         match answered {
             Ok(answer) => Reply { status: 200, body: answer.into_text() },
-            Err(error) => {
-                Reply { status: error.kind.entry().http, body: Answer::error(&error).into_text() }
+            Err(refused) => {
+                let status = refused.error.kind.entry().http;
+                Reply { status, body: Answer::refused(&refused).into_text() }
             }
         }
     }
@@ -64,15 +66,9 @@ impl Control {
         Call { scope, tool, arguments }: Call,
         arrival: Instant,
         closing: CancellationToken,
-    ) -> Result<Answer, Error> {
-        let mut caller = Caller {
-            scope,
-            budget: Budget::new(arrival, SURFACE_CAP),
-            listener: None,
-            cancelled: CancellationToken::new(),
-            closing,
-        };
-        canonical::answer(&self.0, tool, &arguments, &mut caller).await
+    ) -> Result<Answer, Refused> {
+        let mut who = Caller::new(Connection { scope, closing }, arrival, SURFACE_CAP);
+        canonical::answer(&self.0, tool, &arguments, &mut who).await
     }
 }
 

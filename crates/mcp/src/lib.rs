@@ -1,55 +1,44 @@
-//! MCP in front of an engine: every tool call is a task, and becomes a handle when it takes long.
+//! MCP in front of an engine: every tool call is a task, and becomes a task id when it takes long.
 //!
-//! [`Facade`] answers requests, [`serve_stdio`] holds a session on two streams. A call of a tool by
-//! its name goes one way, the budgeted call: the result if it comes within the caller's patience,
-//! else a handle and the next call to make. Beside the tools of the engine stand the six canonical
-//! ones, `submit_task` to `get_task_result`.
+//! A [`Server`] answers requests in the words of its [`Surface`]s, [`serve_stdio`] holds a session on
+//! two streams. [`surfaces::canonical::Canonical`] calls every tool of the engine by its name and adds
+//! the six task tools, `submit_task` to `get_task_result`; [`surfaces::browser::Browser`] has the four
+//! tools of a browser. [`Layer`]s wrap the calls of all of them.
 //!
-//! [`Control`] answers the same six but one for the command line of the server's owner.
+//! [`Control`] answers the six but one for the command line of the server's owner.
 //!
 //! Bytes stay bytes: arguments reach a tool, and results their caller, as they were written. This is
 //! the only crate that names `rmcp`.
 //!
-//! Requirement ids in brackets (`[CALL-1]`) refer to `docs/spec`.
+//! The modules below are the rooms of this crate; each uses only those above it, as the table in
+//! `docs/architecture.md` says. Requirement ids in brackets (`[CALL-1]`) refer to `docs/spec`.
 
-mod server;
-
-mod call;
-
-mod budget;
-
-mod progress;
-
-mod tools;
-
-mod dialect;
+mod wire;
 
 mod answer;
 
-mod arguments;
+mod caller;
 
-mod strict;
+mod call;
 
-mod schema;
+mod surface;
 
-mod cursor;
+pub mod surfaces;
 
-mod instructions;
-
-mod connection;
-
-mod links;
+mod server;
 
 mod control;
 
-pub mod stdio;
+mod transport;
 
 pub mod client;
 
-pub use self::budget::ClientTimeouts;
+pub use self::answer::{Answer, Block, Failure, Mark, Parts, Refused};
+pub use self::call::Told;
+pub use self::caller::{Asking, Caller, ClientTimeouts, Connection, Peer};
 pub use self::control::{Control, Reply};
-pub use self::links::Links;
-pub use self::schema::check_schema;
-pub use self::server::{Dialect, Facade, Options, Starter};
-pub use self::stdio::{Streams, serve_stdio, take_stdout};
-pub use self::tools::canonical::{Listing, Record};
+pub use self::server::{Clash, Options, Server, Starter};
+pub use self::surface::{Call, Desk, Layer, Links, Method, Shown, Surface};
+pub use self::surfaces::canonical::{Listing, Record};
+pub use self::transport::stdio::{self, Streams, serve_stdio, take_stdout};
+pub use self::wire::check_schema;

@@ -29,7 +29,9 @@ impl Raincheck {
             functions: Functions::new(),
             engine: Options::in_memory(),
             #[cfg(feature = "mcp")]
-            surface: raincheck_mcp::Options::new(env!("CARGO_PKG_VERSION")),
+            face: raincheck_mcp::Options::new(env!("CARGO_PKG_VERSION")),
+            #[cfg(feature = "mcp")]
+            scope: raincheck_core::scope::Scope::local(),
             #[cfg(feature = "mcp")]
             prepare: None,
             #[cfg(feature = "mcp")]
@@ -46,7 +48,9 @@ pub struct Builder {
     functions: Functions,
     engine: Options,
     #[cfg(feature = "mcp")]
-    surface: raincheck_mcp::Options,
+    face: raincheck_mcp::Options,
+    #[cfg(feature = "mcp")]
+    scope: raincheck_core::scope::Scope,
     #[cfg(feature = "mcp")]
     prepare: Option<serve::Prepare>,
     #[cfg(feature = "mcp")]
@@ -96,32 +100,38 @@ impl Builder {
 impl Builder {
     /// Sets how the server introduces itself.
     pub fn server_info(mut self, name: &str, version: &str) -> Self {
-        self.surface.name = name.into();
-        self.surface.version = version.into();
+        self.face.name = name.into();
+        self.face.version = version.into();
         self
     }
 
-    /// Sets in whose words the server speaks; the canonical ones by default.
-    pub fn dialect(mut self, dialect: raincheck_mcp::Dialect) -> Self {
-        self.surface.dialect = dialect;
+    /// Adds a surface: a vocabulary of tools and answers. A server with none speaks canonically.
+    pub fn surface(mut self, surface: impl raincheck_mcp::Surface) -> Self {
+        self.face = self.face.offer(surface);
+        self
+    }
+
+    /// Wraps the calls of every surface into a layer.
+    pub fn layer(mut self, layer: impl raincheck_mcp::Layer) -> Self {
+        self.face = self.face.wrap(layer);
         self
     }
 
     /// Sets who owns the tasks; `local` by default.
     pub fn scope(mut self, name: &str) -> Self {
-        self.surface.scope = raincheck_core::scope::Scope::new(name);
+        self.scope = raincheck_core::scope::Scope::new(name);
         self
     }
 
     /// Sends objects as `structuredContent` as well.
     pub fn structured_content(mut self) -> Self {
-        self.surface.is_structured = true;
+        self.face.is_structured = true;
         self
     }
 
     /// Sets how long a client whose name contains `name` holds one call.
     pub fn client_timeout(mut self, name: &str, timeout: Duration) -> Self {
-        self.surface.client_timeouts = self.surface.client_timeouts.with(name, timeout);
+        self.face.client_timeouts = self.face.client_timeouts.with(name, timeout);
         self
     }
 }

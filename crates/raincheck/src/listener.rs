@@ -66,7 +66,6 @@ pub(crate) struct Listener(Arc<Inner>);
 struct Inner {
     listening: LoopbackConfig,
     engine: Handle,
-    surface: raincheck_mcp::Options,
     started_at: Timestamp,
     stop: CancellationToken,
     /// The listener while it serves.
@@ -83,17 +82,11 @@ struct Open {
 
 impl Listener {
     /// Makes a listener that is closed until it is needed, and again when `stop` fires.
-    pub(crate) fn new(
-        listening: LoopbackConfig,
-        engine: Handle,
-        surface: raincheck_mcp::Options,
-        stop: CancellationToken,
-    ) -> Self {
+    pub(crate) fn new(listening: LoopbackConfig, engine: Handle, stop: CancellationToken) -> Self {
         Self(Arc::new(Inner {
             listening,
             started_at: engine.now(),
             engine,
-            surface,
             stop,
             serving: TaskTracker::new(),
             open: OnceCell::new(),
@@ -168,8 +161,7 @@ impl Listener {
 
     fn calls(&self) -> Arc<dyn control::Calls> {
         let links: Arc<dyn Links> = Arc::new(self.clone());
-        let surface = raincheck_mcp::Options { links: Some(links), ..self.0.surface.clone() };
-        let control = Control::new(self.0.engine.clone(), surface);
+        let control = Control::new(self.0.engine.clone(), Some(links));
         Arc::new(Calls { control, closing: self.0.stop.clone() })
     }
 }

@@ -175,6 +175,12 @@ impl Handle {
         self.shared.clock.now()
     }
 
+    /// Draws bits that nobody can guess, for a use of its own.
+    #[must_use]
+    pub fn nonce(&self) -> u128 {
+        self.shared.ids.nonce()
+    }
+
     /// Waits until the store is open; `false` when the engine ends before. A store that cannot be
     /// opened may still be opened later.
     ///

@@ -13,6 +13,11 @@ pub trait Ids: Send + Sync + 'static {
 
     /// Makes the name of an artifact.
     fn artifact(&self) -> ArtifactId;
+
+    /// Draws bits that nobody can guess and that are used once.
+    fn nonce(&self) -> u128 {
+        u128::from_be_bytes(random())
+    }
 }
 
 /// Makes every identity of fresh bytes of the operating system's generator, so that none can be

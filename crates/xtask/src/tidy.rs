@@ -5,6 +5,7 @@ mod edges;
 mod files;
 mod links;
 mod manifests;
+mod rooms;
 mod table;
 
 use std::fmt;
@@ -38,6 +39,7 @@ impl fmt::Display for Fault {
 /// Runs every check.
 pub(crate) fn faults(repository: &Repository) -> anyhow::Result<Vec<Fault>> {
     let mut faults = edges::check(repository).context("checking the edges between crates")?;
+    faults.extend(rooms::check(repository).context("checking the order of rooms")?);
     faults.extend(manifests::check(repository)?);
     faults.extend(files::check(repository));
     faults.extend(citations::check(repository));

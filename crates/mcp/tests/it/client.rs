@@ -1,7 +1,8 @@
 //! Our own small client against our own server.
 
+use raincheck_core::scope::Scope;
 use raincheck_mcp::client::Client;
-use raincheck_mcp::{Facade, Options, Streams, serve_stdio};
+use raincheck_mcp::{Options, Server, Streams, serve_stdio};
 use raincheck_runtime::start;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -13,12 +14,13 @@ async fn the_client_lists_calls_and_leaves() {
     let (handle, service) = start(tools::engine());
     let mut tasks = JoinSet::new();
     let engine = tasks.spawn(service.run(CancellationToken::new()));
-    let facade = Facade::new(handle, Options::new("0.0.0"), Box::new(|| {}));
+    let server = Server::new(handle, Options::new("0.0.0"), Box::new(|| {})).expect("sound tools");
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
     tasks.spawn(async move {
         let stop = CancellationToken::new();
-        serve_stdio(facade, Streams::new(reader, writer), stop).await.expect("a whole session");
+        let streams = Streams::new(reader, writer);
+        serve_stdio(server, Scope::local(), streams, stop).await.expect("a whole session");
     });
     let (reader, writer) = tokio::io::split(ours);
     let client = Client::connect(reader, writer, "demo").await.expect("a session");

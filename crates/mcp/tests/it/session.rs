@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raincheck_core::scope::Scope;
-use raincheck_mcp::{Facade, Options, Streams, serve_stdio};
+use raincheck_mcp::{Options, Server, Streams, serve_stdio};
 use raincheck_runtime::{Handle, start};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
@@ -20,12 +20,15 @@ const PIPE: usize = 64 << 10;
 pub(crate) struct Setup {
     pub(crate) version: &'static str,
     pub(crate) client: &'static str,
+    pub(crate) scope: Scope,
     pub(crate) options: Options,
+    pub(crate) engine: Option<raincheck_runtime::Options>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { version: "2025-06-18", client: "case", options: Options::new("0.0.0") }
+        let (scope, options) = (Scope::local(), Options::new("0.0.0"));
+        Self { version: "2025-06-18", client: "case", scope, options, engine: None }
     }
 }
 
@@ -34,6 +37,8 @@ pub(crate) struct Session {
     to: Option<DuplexStream>,
     from: Lines<BufReader<DuplexStream>>,
     unread: VecDeque<Value>,
+    /// The line that was read last.
+    pub(crate) last: String,
     next_id: i64,
     server: JoinSet<()>,
     engine: JoinSet<()>,
@@ -74,8 +79,8 @@ impl Session {
     }
 
     /// Connects without a word as a test chooses.
-    pub(crate) fn raw_with(setup: Setup) -> Self {
-        let (handle, service) = start(tools::engine());
+    pub(crate) fn raw_with(mut setup: Setup) -> Self {
+        let (handle, service) = start(setup.engine.take().unwrap_or_else(tools::engine));
         let mut engine = JoinSet::new();
         let (begin, begun) = tokio::sync::oneshot::channel();
         engine.spawn(async move {
@@ -89,8 +94,7 @@ impl Session {
 
     /// Connects a second client, of another scope, to the engine of the first.
     pub(crate) fn of_scope(&self, scope: &str) -> Self {
-        let options = Options { scope: Scope::new(scope), ..Options::new("0.0.0") };
-        let setup = Setup { options, ..Setup::default() };
+        let setup = Setup { scope: Scope::new(scope), ..Setup::default() };
         Self::attach(self.handle.clone(), setup, JoinSet::new(), || {})
     }
 
@@ -106,20 +110,42 @@ impl Session {
             counted.fetch_add(1, Ordering::SeqCst);
             begin();
         });
-        let facade = Facade::new(handle.clone(), setup.options, starter);
+        let server = Server::new(handle, setup.options, starter).expect("sound tools");
+        Self::connect(server, setup.scope, engine, n_starts)
+    }
+
+    /// Connects to a server.
+    fn connect(
+        face: Server,
+        scope: Scope,
+        engine: JoinSet<()>,
+        n_starts: Arc<AtomicUsize>,
+    ) -> Self {
+        let handle = face.engine().clone();
         let (to, reader) = tokio::io::duplex(PIPE);
         let (writer, from) = tokio::io::duplex(PIPE);
         let stop = CancellationToken::new();
         let token = stop.clone();
         let mut server = JoinSet::new();
         server.spawn(async move {
-            serve_stdio(facade, Streams::new(reader, writer), token)
-                .await
-                .expect("a whole session");
+            let streams = Streams::new(reader, writer);
+            serve_stdio(face, scope, streams, token).await.expect("a whole session");
         });
         let from = BufReader::new(from).lines();
         let unread = VecDeque::new();
-        Self { to: Some(to), from, unread, next_id: 1000, server, engine, handle, stop, n_starts }
+        let last = String::new();
+        Self {
+            to: Some(to),
+            from,
+            unread,
+            last,
+            next_id: 1000,
+            server,
+            engine,
+            handle,
+            stop,
+            n_starts,
+        }
     }
 
     /// Writes bytes as they are.
@@ -138,6 +164,7 @@ impl Session {
         if let Some(line) = &line {
             let value: Value = serde_json::from_str(line).expect("every line is JSON");
             assert_eq!(value["jsonrpc"], "2.0", "{line}");
+            self.last.clone_from(line);
         }
         line
     }
@@ -231,14 +258,29 @@ impl Session {
             rest.push(line);
         }
         self.server.join_next().await.expect("a server").expect("no panic");
-        assert!(self.stop.is_cancelled(), "the end of the session is told");
         rest
+    }
+
+    /// Says that nothing will follow, reads nothing, and waits for the end of the session.
+    pub(crate) async fn end_unread(&mut self) {
+        self.to = None;
+        self.server.join_next().await.expect("a server").expect("no panic");
     }
 
     /// Tells whether the engine was started.
     pub(crate) fn is_started(&self) -> bool {
         self.n_starts.load(Ordering::SeqCst) > 0 && !self.engine.is_empty()
     }
+}
+
+/// Takes the marks out, which are drawn for each answer.
+pub(crate) fn without_marks(text: &str) -> String {
+    let mut parts = text.split("untrusted-");
+    let mut rest = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        rest.push_str(part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    }
+    rest
 }
 
 /// A tool's answer.

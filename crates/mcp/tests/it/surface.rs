@@ -37,7 +37,8 @@ async fn a_session_without_handshake_is_held_in_the_newest_revision() {
         .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
         .await;
     let discovered = session.request("server/discover", &json!({"_meta": meta}).to_string()).await;
-    let versions = discovered["result"]["supportedVersions"].as_array().expect("versions");
+    let versions = discovered["result"]["supportedVersions"].as_array();
+    let versions = versions.unwrap_or_else(|| panic!("{discovered}"));
     assert!(versions.contains(&json!("2026-07-28")));
     assert!(!session.is_started(), "a probe starts nothing");
     let params = json!({"name": "echo", "arguments": {"a": 1}, "_meta": meta}).to_string();

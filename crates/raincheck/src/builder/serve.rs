@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "loopback")]
 use raincheck_mcp::Links;
-use raincheck_mcp::{Facade, Starter, Streams, serve_stdio, take_stdout};
+use raincheck_mcp::{Server, Starter, Streams, serve_stdio, take_stdout};
 use raincheck_runtime::{Handle, Service};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -73,42 +73,50 @@ impl Builder {
             // Nobody waits for it once the server ends.
             let _ = begin.send(());
         });
-        let (prepare, surface) = (self.prepare.take(), self.surface.clone());
+        let (prepare, face, scope) = (self.prepare.take(), self.face.clone(), self.scope.clone());
+        // The engine outlives the session: a call that is open at its end gets the id of its task.
+        let over = CancellationToken::new();
         #[cfg(feature = "loopback")]
         let listening = self.listening.take();
         let beside = std::mem::take(&mut self.beside);
         let (handle, service) = self.engine();
         let beside: JoinSet<()> =
-            beside.into_iter().map(|begin| begin(handle.clone(), stop.clone())).collect();
+            beside.into_iter().map(|begin| begin(handle.clone(), over.clone())).collect();
         #[cfg(feature = "loopback")]
-        let (surface, listening) = listen(listening, &handle, surface, &stop);
+        let (face, listening) = listen(listening, &handle, face, &over);
         #[cfg(not(feature = "loopback"))]
         let listening = std::future::ready(());
-        let facade = Facade::new(handle, surface, starter);
-        let session = serve_stdio(facade, streams, stop.clone());
-        let (served, (), (), ()) =
-            tokio::join!(session, engine(service, prepare, begun, stop), listening, ended(beside));
+        let server = Server::new(handle, face, starter).map_err(std::io::Error::other)?;
+        let session = async {
+            let served = serve_stdio(server, scope, streams, stop.clone()).await;
+            stop.cancel();
+            over.cancel();
+            served
+        };
+        let engine = engine(service, prepare, begun, over.clone());
+        let (served, (), (), ()) = tokio::join!(session, engine, listening, ended(beside));
         served.map_err(std::io::Error::other)
     }
 }
 
-/// Makes the listener: the surface that shows its links, and what runs until it is closed.
+/// Makes the listener: the face that shows its links, and what runs until it is closed.
 #[cfg(feature = "loopback")]
 fn listen(
     listening: Option<LoopbackConfig>,
     engine: &Handle,
-    surface: raincheck_mcp::Options,
+    mut face: raincheck_mcp::Options,
     stop: &CancellationToken,
 ) -> (raincheck_mcp::Options, impl Future<Output = ()> + use<>) {
-    let listener = listening
-        .map(|listening| Listener::new(listening, engine.clone(), surface.clone(), stop.clone()));
+    let listener =
+        listening.map(|listening| Listener::new(listening, engine.clone(), stop.clone()));
     let links = listener.clone().map(|listener| Arc::new(listener) as Arc<dyn Links>);
     let run = async {
         if let Some(listener) = listener {
             listener.run().await;
         }
     };
-    (raincheck_mcp::Options { links, ..surface }, run)
+    face.links = links;
+    (face, run)
 }
 
 /// Waits for what runs beside the engine.

@@ -1,0 +1,187 @@
+//! Who calls: the connection, how long it can be made to wait, and whom progress is told.
+
+mod ask;
+mod budget;
+mod leave;
+mod progress;
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::scope::Scope;
+
+pub(crate) use self::budget::{Budget, SURFACE_CAP};
+pub(crate) use self::leave::Leave;
+pub(crate) use self::progress::{Listener, Note, Notify};
+
+pub use self::ask::{Asking, Peer};
+pub use self::budget::ClientTimeouts;
+
+/// How much longer an open call may take once its connection is over.
+const LAST_WAIT: Duration = Duration::from_millis(300);
+
+/// One connection of one client.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Who owns what its calls make [SCOPE-1].
+    pub scope: Scope,
+    /// Fires when the connection ends: nobody will read a late answer.
+    pub closing: CancellationToken,
+}
+
+impl Connection {
+    /// Begins a connection of an owner.
+    #[must_use]
+    pub fn new(scope: Scope) -> Self {
+        Self { scope, closing: CancellationToken::new() }
+    }
+}
+
+/// Who makes one call.
+#[derive(Debug)]
+pub struct Caller {
+    connection: Connection,
+    budget: Budget,
+    cancelled: CancellationToken,
+    leave: Option<Box<dyn Leave>>,
+    listener: Option<Listener>,
+    ask: Option<Box<dyn Peer>>,
+}
+
+impl Caller {
+    /// Makes the caller of a request that arrived at `arrival` and can be held for `most`.
+    pub(crate) fn new(connection: Connection, arrival: Instant, most: Duration) -> Self {
+        Self {
+            connection,
+            budget: Budget::new(arrival, most),
+            cancelled: CancellationToken::new(),
+            leave: None,
+            listener: None,
+            ask: None,
+        }
+    }
+
+    /// Gives up the call when `cancelled` fires; answers are made with `leave`.
+    pub(crate) fn in_flight(mut self, cancelled: CancellationToken, leave: Box<dyn Leave>) -> Self {
+        self.cancelled = cancelled;
+        self.leave = Some(leave);
+        self
+    }
+
+    /// Tells the progress of the call to who asked for it.
+    pub(crate) fn with_listener(mut self, listener: Option<Listener>) -> Self {
+        self.listener = listener;
+        self
+    }
+
+    /// Lets the call ask its client something.
+    pub(crate) fn with_peer(mut self, peer: Box<dyn Peer>) -> Self {
+        self.ask = Some(peer);
+        self
+    }
+
+    /// Returns who owns what the call makes.
+    #[must_use]
+    pub const fn scope(&self) -> &Scope {
+        &self.connection.scope
+    }
+
+    /// Returns the other end of the connection, where it can be asked something.
+    #[must_use]
+    pub fn peer(&self) -> Option<&dyn Peer> {
+        self.ask.as_deref()
+    }
+
+    /// Returns what is left of a wish at this moment, within what the client waits for [CALL-2].
+    #[must_use]
+    pub fn wait(&self, wish: Duration) -> Duration {
+        self.budget.left(wish, Instant::now())
+    }
+
+    /// Returns the longest wait to suggest for a next call, in whole seconds.
+    #[must_use]
+    pub fn next_wait_s(&self) -> u64 {
+        self.budget.next_wait_s()
+    }
+
+    /// Tells whether the request was cancelled: there will be no answer.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.is_cancelled()
+    }
+
+    pub(crate) const fn listener(&mut self) -> Option<&mut Listener> {
+        self.listener.as_mut()
+    }
+
+    /// Ends when the caller no longer wants an answer, or can hardly get one any more.
+    pub(crate) fn gone(&self, wait: Duration) -> impl Future<Output = ()> + use<> {
+        let (cancelled, closing) = (self.cancelled.clone(), self.connection.closing.clone());
+        async move {
+            let last_moment = async {
+                closing.cancelled_owned().await;
+                sleep(LAST_WAIT.min(wait)).await;
+            };
+            tokio::select! {
+                () = cancelled.cancelled_owned() => {}
+                () = last_moment => {}
+            }
+        }
+    }
+
+    /// Ends when the call is cancelled or its connection is over: whoever waits answers what it has.
+    pub(crate) fn hurried(&self) -> impl Future<Output = ()> + use<> {
+        let (cancelled, closing) = (self.cancelled.clone(), self.connection.closing.clone());
+        async move {
+            tokio::select! {
+                () = cancelled.cancelled_owned() => {}
+                () = closing.cancelled_owned() => {}
+            }
+        }
+    }
+
+    /// Waits for leave to make the answer of this call. What is large is read only then, so that what a
+    /// client has not read yet is bounded together with what it asked for [CALL-7].
+    ///
+    /// # Errors
+    /// When there will be no answer: the request was cancelled, or the connection is over and its
+    /// other end does not read.
+    ///
+    /// # Cancel safety
+    /// Safe: leave that was given stays given.
+    pub async fn leave(&self) -> Result<(), Error> {
+        if self.is_cancelled() {
+            return Err(unwanted());
+        }
+        let Some(leave) = &self.leave else { return Ok(()) };
+        if leave.try_now() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            () = self.gone(LAST_WAIT) => Err(unwanted()),
+            () = leave.wait() => Ok(()),
+        }
+    }
+
+    /// Gives leave back that is not needed yet: the call sleeps.
+    pub(crate) fn give_back(&self) {
+        if let Some(leave) = &self.leave {
+            leave.give_back();
+        }
+    }
+
+    /// Takes leave to make the answer when that can be had at once.
+    pub(crate) fn leave_now(&self) -> bool {
+        self.leave.as_ref().is_none_or(|leave| leave.try_now())
+    }
+}
+
+/// What a call ends with that nobody waits for any more; it is not shown to anybody.
+pub(crate) fn unwanted() -> Error {
+    Error::new(Kind::Cancelled, "the caller no longer waits for the answer")
+}

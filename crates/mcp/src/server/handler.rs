@@ -1,0 +1,224 @@
+//! One session of one client: requests in, answers out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::time::Instant;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::text;
+
+use super::flight::InFlight;
+use super::registry::Owner;
+use super::requests::Written;
+use super::{Server, panics, peer, result};
+use crate::answer::Answer;
+use crate::call::Told;
+use crate::caller::{Caller, Connection, Listener};
+use crate::surface::{Call, Method};
+
+/// A server, as one connection sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    server: Server,
+    connection: Connection,
+    is_open: Arc<AtomicBool>,
+}
+
+impl Session {
+    /// Begins a session on a connection.
+    pub(crate) fn new(server: Server, connection: Connection) -> Self {
+        Self { server, connection, is_open: Arc::default() }
+    }
+
+    /// Says whether the client has introduced itself, or has asked for something without: before
+    /// that, its notifications mean nothing.
+    pub(crate) fn is_open(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_open)
+    }
+
+    fn begin(&self) {
+        self.is_open.store(true, Ordering::Release);
+        self.server.start();
+    }
+
+    /// Gathers what a call must know of who makes it.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let flight = context.extensions.get::<InFlight>();
+        let now = Instant::now();
+        let arrival = flight.map_or(now, |flight| flight.arrival);
+        let client = context.client_info();
+        let timeouts = &self.server.0.options.client_timeouts;
+        let most = timeouts.budget(client.as_ref().map(|client| client.name.as_str()));
+        let listener = context.meta.get_progress_token().map(|token| {
+            let to = peer::Progress { peer: context.peer.clone(), token };
+            Listener::new(Box::new(to), now)
+        });
+        let caller = Caller::new(self.connection.clone(), arrival, most)
+            .with_listener(listener)
+            .with_peer(Box::new(peer::Client(context.peer.clone())));
+        match flight {
+            Some(flight) => caller.in_flight(flight.cancelled.clone(), Box::new(flight.clone())),
+            None => caller,
+        }
+    }
+
+    /// Makes a call: through the layers to its owner, and back.
+    async fn call(&self, call: Call, mut who: Caller) -> Result<CallToolResponse, ErrorData> {
+        let inner = &self.server.0;
+        if who.is_cancelled() {
+            return Err(over());
+        }
+        let Some(owner) = inner.registry.owner(&call.tool) else {
+            return Err(unknown_tool(&call.tool));
+        };
+        let answer = match owner {
+            Owner::Layer(layer) => {
+                let answered = layer.call(&inner.desk, call, &mut who).await;
+                answered.unwrap_or_else(|refused| Answer::refused(&refused))
+            }
+            Owner::Surface(surface) => {
+                let told = match self.take(call, &who).await {
+                    Ok(call) => surface.call(&inner.desk, call, &mut who).await,
+                    Err(error) => Err(error.into()),
+                };
+                if who.leave().await.is_err() {
+                    return Err(over());
+                }
+                match told {
+                    Ok(Told::Live(view)) => {
+                        let mut layers = inner.registry.layers().iter().rev();
+                        if let Some(ticket) = layers.find_map(|layer| layer.ticket(&view, &who)) {
+                            return ticket.read().map(CallToolResponse::Task).map_err(internal);
+                        }
+                        surface.write(&inner.desk, Told::Live(view), &who)
+                    }
+                    Ok(told) => surface.write(&inner.desk, told, &who),
+                    Err(refused) => surface.refuse(&inner.desk, &refused),
+                }
+            }
+        };
+        let mut answer = answer;
+        for layer in inner.registry.layers().iter().rev() {
+            answer = layer.finish(answer, &who).await;
+        }
+        Ok(result::result(answer, inner.options.is_structured).into())
+    }
+
+    async fn take(&self, mut call: Call, who: &Caller) -> Result<Call, Error> {
+        for layer in self.server.0.registry.layers() {
+            call.arguments = layer.take(call.arguments, who).await?;
+        }
+        Ok(call)
+    }
+
+    async fn method(&self, method: Method, mut who: Caller) -> Result<CustomResult, ErrorData> {
+        let inner = &self.server.0;
+        for layer in inner.registry.layers() {
+            if let Some(answer) = layer.method(&inner.desk, &method, &mut who).await {
+                let json = answer.map_err(|error| refused(&error))?;
+                return json.read().map(CustomResult::new).map_err(internal);
+            }
+        }
+        let name = text::escape(text::clip(&method.name, 100)).into_owned();
+        tracing::debug!(method = name, "a client asked for a method that there is not");
+        let words = format!("no method is named `{name}`");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None))
+    }
+}
+
+impl ServerHandler for Session {
+    fn get_info(&self) -> ServerConfig {
+        let options = &self.server.0.options;
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(
+                Implementation::new(&options.name, &options.version).with_title("Raincheck"),
+            )
+            .with_instructions(self.server.instructions())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.is_open.store(true, Ordering::Release);
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
+    }
+
+    async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
+        self.begin();
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.begin();
+        Ok(ListToolsResult::with_all_items(self.server.list()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.begin();
+        let arguments = match context.extensions.get::<Written>() {
+            Some(Written(json)) => json.clone(),
+            None => Json::of(&request.arguments.unwrap_or_default()).map_err(internal)?,
+        };
+        let call = Call { tool: request.name.into_owned(), arguments };
+        let who = self.caller(&context);
+        panics::caught(self.call(call, who)).await.unwrap_or_else(|_| Err(panicked()))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let params = context.extensions.get::<Written>();
+        let params = params.map_or_else(Json::empty_object, |Written(json)| json.clone());
+        let method = Method { name: request.method, params };
+        let who = self.caller(&context);
+        panics::caught(self.method(method, who)).await.unwrap_or_else(|_| Err(panicked()))
+    }
+}
+
+/// Refuses a name in `tools/call`: a JSON-RPC error, with the error table's object as its data
+/// [CALL-5].
+fn unknown_tool(name: &str) -> ErrorData {
+    let name = text::escape(text::clip(name, 100)).into_owned();
+    tracing::debug!(tool = name, "a client called a tool that there is not");
+    refused(&Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
+}
+
+fn refused(error: &Error) -> ErrorData {
+    ErrorData::invalid_params(error.message.to_string(), serde_json::to_value(error).ok())
+}
+
+fn internal(error: impl std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+/// What nobody will see: the request was cancelled, or its connection is over.
+fn over() -> ErrorData {
+    ErrorData::internal_error("the request is over", None)
+}
+
+/// What became of the work is not known: the panic was in the server itself.
+fn panicked() -> ErrorData {
+    let error = Error::new(Kind::Panicked, "the server panicked at this request");
+    ErrorData::internal_error(error.message.to_string(), serde_json::to_value(&error).ok())
+}

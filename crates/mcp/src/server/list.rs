@@ -1,0 +1,32 @@
+//! A tool in the list, in the types of the protocol.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+
+use raincheck_core::content::Json;
+use raincheck_core::tool::Hints;
+
+use crate::surface::Shown;
+
+pub(super) fn tool(shown: &Shown) -> Tool {
+    let Shown { name, title, description, schema, hints } = shown.clone();
+    Tool::new(name, description, object(&schema))
+        .with_title(title)
+        .with_annotations(annotations(hints))
+}
+
+/// Reads a schema as the object that the protocol asks for.
+fn object(schema: &Json) -> Arc<JsonObject> {
+    let mut object: JsonObject = schema.read().unwrap_or_default();
+    object.entry("type").or_insert_with(|| "object".into());
+    Arc::new(object)
+}
+
+fn annotations(hints: Hints) -> ToolAnnotations {
+    ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world)
+}

@@ -1,0 +1,56 @@
+//! The client's end of a connection, by the protocol's own types.
+
+use async_trait::async_trait;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientResult, CustomRequest, ProgressNotificationParam, ProgressToken, ServerRequest,
+};
+use rmcp::service::{Peer, ServiceError};
+
+use raincheck_core::content::Json;
+
+use crate::caller::{self, Asking, Note, Notify};
+
+/// Asks the client questions.
+#[derive(Debug)]
+pub(super) struct Client(pub(super) Peer<RoleServer>);
+
+#[async_trait]
+impl caller::Peer for Client {
+    async fn ask(&self, method: &str, params: Json) -> Result<Json, Asking> {
+        let refused = |error: &dyn std::fmt::Display| Asking::Refused(error.to_string());
+        let params = params.read().map_err(|error| refused(&error))?;
+        let request = ServerRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        match self.0.send_request(request).await {
+            Ok(ClientResult::CustomResult(result)) => {
+                Json::of(&result.0).map_err(|error| refused(&error))
+            }
+            Ok(result) => Json::of(&result).map_err(|error| refused(&error)),
+            Err(ServiceError::McpError(error)) => Err(refused(&error.message)),
+            Err(_) => Err(Asking::Gone),
+        }
+    }
+}
+
+/// Tells the client the progress of one call.
+#[derive(Debug)]
+pub(super) struct Progress {
+    pub(super) peer: Peer<RoleServer>,
+    pub(super) token: ProgressToken,
+}
+
+#[async_trait]
+impl Notify for Progress {
+    async fn notify(&self, Note { value, total, words }: Note) {
+        let mut param = ProgressNotificationParam::new(self.token.clone(), value);
+        if let Some(total) = total {
+            param = param.with_total(total);
+        }
+        if let Some(words) = words {
+            param = param.with_message(words);
+        }
+        if let Err(error) = self.peer.notify_progress(param).await {
+            tracing::debug!(%error, "nobody hears the progress any more");
+        }
+    }
+}

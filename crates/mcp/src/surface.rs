@@ -1,0 +1,119 @@
+//! What a vocabulary must say, and what wraps every call.
+
+mod desk;
+mod links;
+mod shown;
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::Error;
+use raincheck_core::store::Durability;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::View;
+
+use crate::answer::{Answer, Refused};
+use crate::call::Told;
+use crate::caller::Caller;
+
+pub use self::desk::Desk;
+pub use self::links::Links;
+pub use self::shown::Shown;
+
+pub(crate) use self::shown::Definition;
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, as they were written.
+    pub arguments: Json,
+}
+
+/// A request for anything else than a tool.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// Its name, such as `tasks/get`.
+    pub name: String,
+    /// Its parameters, as they were written; an empty object when there are none.
+    pub params: Json,
+}
+
+/// One vocabulary: which tools stand in the list, and how their calls and answers are worded.
+///
+/// A surface is registered with [`Options::offer`](crate::Options::offer) and knows no other.
+#[async_trait]
+pub trait Surface: fmt::Debug + Send + Sync + 'static {
+    /// Returns its tools in the order of the list: its own, and those of the engine that it shows.
+    fn tools(&self, engine: &[ToolSpec]) -> Vec<Shown>;
+
+    /// Returns its part of the `instructions`, under 2 KiB: some clients cut the rest.
+    fn practices(&self, durability: Durability) -> String;
+
+    /// Makes a call of one of its tools.
+    ///
+    /// # Errors
+    /// What [`refuse`](Self::refuse) puts into words.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no task that was accepted.
+    async fn call(&self, desk: &Desk, call: Call, who: &mut Caller) -> Result<Told, Refused>;
+
+    /// Puts into words what became of a call.
+    fn write(&self, desk: &Desk, told: Told, who: &Caller) -> Answer;
+
+    /// Puts a failure into words.
+    fn refuse(&self, desk: &Desk, refused: &Refused) -> Answer;
+}
+
+/// What wraps the calls of every surface. Each method has a default that does nothing.
+///
+/// Layers are registered with [`Options::wrap`](crate::Options::wrap). Arguments pass through them in
+/// the order of registration, answers the other way round.
+#[async_trait]
+pub trait Layer: fmt::Debug + Send + Sync + 'static {
+    /// Returns tools of its own, which stand behind those of the surfaces.
+    fn tools(&self) -> Vec<Shown> {
+        Vec::new()
+    }
+
+    /// Answers a call of one of its own tools.
+    ///
+    /// # Errors
+    /// What the canonical error object then tells.
+    async fn call(&self, _desk: &Desk, call: Call, _who: &mut Caller) -> Result<Answer, Refused> {
+        let message = format!("no tool is named `{}`", call.tool);
+        Err(Error::new(raincheck_core::error::Kind::UnknownTool, message).into())
+    }
+
+    /// Changes the arguments of a call before its surface sees them.
+    ///
+    /// # Errors
+    /// What the surface then puts into words; nothing runs.
+    async fn take(&self, arguments: Json, _who: &Caller) -> Result<Json, Error> {
+        Ok(arguments)
+    }
+
+    /// Answers for a task that goes on, instead of the surface: a result object of `tools/call`.
+    fn ticket(&self, _live: &View, _who: &Caller) -> Option<Json> {
+        None
+    }
+
+    /// Changes an answer before it goes out.
+    async fn finish(&self, answer: Answer, _who: &Caller) -> Answer {
+        answer
+    }
+
+    /// Answers a request for something else than a tool; `None` when it does not know the method.
+    async fn method(
+        &self,
+        _desk: &Desk,
+        _method: &Method,
+        _who: &mut Caller,
+    ) -> Option<Result<Json, Error>> {
+        None
+    }
+}

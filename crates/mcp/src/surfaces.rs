@@ -1,0 +1,4 @@
+//! The vocabularies: one folder each. None knows another.
+
+pub mod browser;
+pub mod canonical;

@@ -1,0 +1,143 @@
+//! `cancel`.
+
+use std::sync::Arc;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{Spelling, TaskId};
+use raincheck_core::lifecycle::State;
+use raincheck_core::store::Filter;
+use raincheck_core::text;
+use raincheck_core::tool::Hints;
+use raincheck_runtime::Cancelled;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Context;
+use super::words::{self, To};
+use super::{live, parse_id, unknown};
+use crate::answer::Answer;
+use crate::caller::Caller;
+use crate::surface::Definition;
+use crate::wire::{Argument, Fields, Whole};
+
+pub(super) const DEFINITION: Definition = Definition {
+    title: "Cancel commands",
+    description: "Asks a command to end early, or with all: true every command (of tab_id, if given). One \
+                  in the queue is cancelled at once; a running script is stopped and its tab lives on \
+                  (cancel_requested until then). acknowledged is false when it had already ended.",
+    schema: r#"{"type":"object","properties":{"correlation_id":{"type":"string"},"all":{"type":"boolean"},"tab_id":{"type":"integer"},"reason":{"type":"string"}},"additionalProperties":false}"#,
+    hints: Hints { read_only: false, destructive: true, idempotent: true, open_world: false },
+};
+
+/// The longest reason that is kept, in bytes.
+const MAX_REASON: usize = 1000;
+
+/// How many commands are looked through in one step of `all`.
+const STEP: u32 = 200;
+
+/// What became of the request.
+#[derive(Serialize)]
+struct One {
+    status: &'static str,
+    correlation_id: String,
+    acknowledged: bool,
+    message: &'static str,
+}
+
+#[derive(Serialize)]
+struct All {
+    commands: Vec<One>,
+    acknowledged: bool,
+    message: String,
+}
+
+/// `true` or `false`.
+struct Flag(bool);
+
+impl Argument for Flag {
+    const EXPECTED: &'static str = "true or false";
+
+    fn of(value: Value) -> Option<Self> {
+        value.as_bool().map(Self)
+    }
+}
+
+pub(super) async fn call(
+    context: &Context<'_>,
+    arguments: &Json,
+    who: &Caller,
+) -> Result<Answer, Error> {
+    let mut fields = Fields::read(arguments, &["correlation_id", "all", "tab_id", "reason"])?;
+    let reason: Option<Arc<str>> = fields
+        .optional::<String>("reason")?
+        .map(|words| text::escape_lines(text::clip(&words, MAX_REASON)).into());
+    let id = fields.optional::<String>("correlation_id")?;
+    let tab = fields.optional::<Whole>("tab_id")?.map(|Whole(tab)| tab);
+    let all = fields.optional::<Flag>("all")?.is_some_and(|Flag(all)| all);
+    match (id, all) {
+        (Some(id), false) if tab.is_none() => one(context, who, parse_id(&id)?, reason).await,
+        (Some(_), false) => {
+            Err(fields.wrong("tab_id", "goes with `all`, not with `correlation_id`"))
+        }
+        (None, true) => every(context, who, tab, reason).await,
+        (Some(_), true) => {
+            Err(fields.wrong("all", "stands beside `correlation_id`; keep one of the two"))
+        }
+        (None, false) => Err(fields.wrong("correlation_id", "is missing; give it, or `all`: true")),
+    }
+}
+
+async fn one(
+    context: &Context<'_>,
+    who: &Caller,
+    id: TaskId,
+    reason: Option<Arc<str>>,
+) -> Result<Answer, Error> {
+    let asked = context.desk.engine().cancel(who.scope(), id, reason).await;
+    let asked = asked.map_err(|e| if e.kind == Kind::NotFound { unknown() } else { e })?;
+    Ok(Answer::json(&told(&asked)))
+}
+
+async fn every(
+    context: &Context<'_>,
+    who: &Caller,
+    tab: Option<i64>,
+    reason: Option<Arc<str>>,
+) -> Result<Answer, Error> {
+    let engine = context.desk.engine();
+    let filter = Filter { states: live(), ..Filter::default() };
+    let (mut before, mut commands) = (None, Vec::new());
+    loop {
+        let page = engine.list(who.scope(), &filter, before, STEP).await?;
+        before = page.items.last().map(|record| raincheck_core::store::Cursor(record.seq));
+        for record in page.items.iter().filter(|record| {
+            tab.is_none_or(|tab| context.surface.bridge.tab_of(&record.task.lane) == Some(tab))
+        }) {
+            let asked = engine.cancel(who.scope(), record.id(), reason.clone()).await?;
+            commands.push(told(&asked));
+        }
+        if !page.has_more {
+            break;
+        }
+    }
+    let message = format!("{} commands were asked to end", commands.len());
+    Ok(Answer::json(&All { acknowledged: !commands.is_empty(), commands, message }))
+}
+
+fn told(asked: &Cancelled) -> One {
+    let state = asked.record.state;
+    let (status, message) = if state == State::Cancelled {
+        ("cancelled", "it never ran, or has been stopped")
+    } else if state.is_terminal() {
+        (words::word(state, To::Reader), "it had already ended")
+    } else {
+        ("cancel_requested", "it was told to stop; observe command_result says how it ended")
+    };
+    One {
+        status,
+        correlation_id: asked.record.id().spell(Spelling::Correlation),
+        acknowledged: asked.acknowledged,
+        message,
+    }
+}

@@ -1,0 +1,78 @@
+//! A tool of the engine, called by its name.
+
+use serde::Serialize;
+
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
+use raincheck_core::task::{Outcome, TaskRecord};
+use raincheck_runtime::{Request, View};
+
+use super::{TOOL, handle, words};
+use crate::answer::{Answer, Failure, shown};
+use crate::call::{Told, cancelled, run};
+use crate::caller::Caller;
+use crate::surface::{Call, Desk};
+use crate::wire::read_strictly;
+
+/// Runs the tool within the budget of the call [CALL-1].
+pub(super) async fn call(desk: &Desk, call: Call, who: &mut Caller) -> Result<Told, Error> {
+    let Call { tool, arguments } = call;
+    let Some(spec) = desk.engine().spec(&tool) else {
+        return Err(Error::new(Kind::UnknownTool, format!("no tool is named `{tool}`")));
+    };
+    let value = read_strictly(&arguments, "the arguments")?;
+    desk.check(&spec, &value)?;
+    drop(value);
+    let wait = who.wait(spec.wait);
+    let request = Request::new(spec.name.clone(), arguments, who.scope().clone());
+    run(desk.engine(), request, wait, spec.on_disconnect, who).await
+}
+
+/// Answers with the result of an ended task, or with the id of a live one.
+pub(super) fn write(desk: &Desk, told: Told, who: &Caller) -> Answer {
+    match told {
+        Told::Result(contents) => Answer::result(&contents),
+        Told::Memory(outcome) => ended(desk, None, &outcome),
+        Told::Live(view) => handle::answer(&view, who, desk.engine().now(), &desk.mark()),
+        Told::Ended(view) => of_view(desk, &view),
+        Told::Said(answer) => answer,
+    }
+}
+
+fn of_view(desk: &Desk, view: &View) -> Answer {
+    let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
+    match outcome {
+        Some(outcome) => ended(desk, Some(&view.record), outcome),
+        None => {
+            Answer::error(&Error::new(Kind::Expired, "the task ended and is already forgotten"))
+        }
+    }
+}
+
+/// Answers with how a task ended; there is no record where a tool answered without a task.
+fn ended(desk: &Desk, record: Option<&TaskRecord>, outcome: &Outcome) -> Answer {
+    /// A call that ended without a result.
+    #[derive(Serialize)]
+    struct Failed<'a> {
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        error: Failure<'a>,
+    }
+
+    let mark = desk.mark();
+    let shown_error;
+    let (word, error) = match outcome {
+        Outcome::Succeeded(contents) => return Answer::result(contents),
+        Outcome::Failed(error) => {
+            shown_error = shown(error);
+            ("failed", Failure::of_task(&shown_error, &mark, TOOL))
+        }
+        Outcome::Cancelled => {
+            shown_error = cancelled(record);
+            ("cancelled", Failure::ours(&shown_error))
+        }
+    };
+    let status = record.map_or(word, |record| words::word(record.state));
+    Answer::json(&Failed { status, task_id: record.map(TaskRecord::id), error }).into_failure()
+}

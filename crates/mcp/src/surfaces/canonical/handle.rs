@@ -1,0 +1,92 @@
+//! The handle of a call that outlives its wait: where it stands, and what to do next, in words and
+//! as data.
+
+use serde::Serialize;
+
+use raincheck_core::content::Json;
+use raincheck_core::ids::{Spelling, TaskId};
+use raincheck_core::progress::Progress;
+use raincheck_core::task::TaskRecord;
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::View;
+
+use super::{TOOL, words};
+use crate::answer::{Answer, Begins, Mark, shown_progress};
+use crate::call::poll_after_ms;
+use crate::caller::Caller;
+
+/// The answer of a call whose task goes on.
+#[derive(Serialize)]
+struct Handle<'a> {
+    status: &'static str,
+    task_id: TaskId,
+    log_id: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_at: Option<Timestamp>,
+    poll_after_ms: u64,
+    message: String,
+    next: Next,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untrusted_begins: Option<Begins<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_result: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untrusted_ends: Option<&'a str>,
+}
+
+/// The call to make next.
+#[derive(Serialize)]
+struct Next {
+    tool: &'static str,
+    arguments: Arguments,
+}
+
+#[derive(Serialize)]
+struct Arguments {
+    task_id: TaskId,
+    wait_s: u64,
+}
+
+/// Answers with the handle of a live task.
+pub(super) fn answer(view: &View, who: &Caller, now: Timestamp, mark: &Mark) -> Answer {
+    let record = &view.record;
+    let id = record.id();
+    let mark = (view.progress.is_some() || view.partial.is_some()).then_some(mark);
+    let wait_s = who.next_wait_s();
+    Answer::json(&Handle {
+        status: "running",
+        task_id: id,
+        log_id: id.spell(Spelling::Uuid),
+        state: words::word(record.state),
+        position: view.position,
+        timeout_at: record.timeout_at(),
+        poll_after_ms: poll_after_ms(record, now),
+        message: format!(
+            "{} Keep the task_id, go on with other work, and call get_task_result with it later: \
+             wait_s {wait_s} sleeps until it ends. tail_task_logs shows its log, cancel_task ends it.",
+            standing(record, view.position)
+        ),
+        next: Next { tool: "get_task_result", arguments: Arguments { task_id: id, wait_s } },
+        untrusted_begins: mark.map(|mark| mark.begins(TOOL)),
+        progress: view.progress.as_ref().map(shown_progress),
+        partial_result: view.partial.as_ref(),
+        untrusted_ends: mark.map(Mark::ends),
+    })
+}
+
+/// Says in words where a task stands whose call did not wait for its end.
+fn standing(record: &TaskRecord, position: Option<u32>) -> String {
+    let tool = &record.task.tool;
+    match position {
+        Some(position) => format!(
+            "`{tool}` has not begun: {position} tasks run before it in lane `{}`.",
+            record.task.lane
+        ),
+        None => format!("`{tool}` takes longer than this call can wait; the task goes on."),
+    }
+}

@@ -1,0 +1,3 @@
+//! How clients are reached.
+
+pub mod stdio;

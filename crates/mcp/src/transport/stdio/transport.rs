@@ -1,0 +1,259 @@
+//! The transport that `rmcp` reads requests from and gives answers to.
+
+use std::collections::VecDeque;
+use std::future::{Future, Ready, ready};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, GetExtensions as _, InitializedNotification,
+    JsonRpcMessage, RequestId, ServerNotification,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::{ErrorData, RoleServer};
+use serde::Serialize;
+use tokio::io::AsyncRead;
+use tokio_util::sync::CancellationToken;
+
+use super::line::{Lines, Read};
+use super::outbox::Outbox;
+use crate::server::{Flights, Refusal, read_request, read_response, to_line, written};
+use crate::wire::{Code, Id, Invalid, Message, parse};
+
+/// How many bytes of lines are read while the outbox has no room: enough to see a cancel, and the end
+/// of the stream.
+const READ_AHEAD: usize = 1 << 20;
+
+/// Lines in, lines out. Requests are begun only while the outbox has room: a client that does not
+/// read delays its own answers, and nothing else.
+#[derive(Debug)]
+pub(crate) struct Stdio<R> {
+    pub(super) lines: Lines<R>,
+    pub(super) outbox: Outbox,
+    pub(super) flights: Flights,
+    /// Whether the session has begun: from then on notifications mean something.
+    pub(super) is_open: Arc<AtomicBool>,
+    /// What was read and has to wait for room.
+    pub(super) held: Held,
+    /// Ends the session.
+    pub(super) stop: CancellationToken,
+    /// Is fired when the connection is over.
+    pub(super) closing: CancellationToken,
+}
+
+/// Messages that were read before there was room for their answers.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    messages: VecDeque<RxJsonRpcMessage<RoleServer>>,
+    /// The bytes of all lines that were read since there was no room, held or not.
+    n_ahead: usize,
+    is_ended: bool,
+}
+
+/// An error that the transport itself answers.
+#[derive(Debug, Serialize)]
+struct Refused {
+    jsonrpc: &'static str,
+    id: Option<Id>,
+    error: ErrorData,
+}
+
+impl Refused {
+    const fn new(id: Option<Id>, error: ErrorData) -> Self {
+        Self { jsonrpc: "2.0", id, error }
+    }
+}
+
+impl From<Invalid> for Refused {
+    fn from(Invalid { id, code, message }: Invalid) -> Self {
+        let error = match code {
+            Code::Parse => ErrorData::parse_error(message, None),
+            Code::Request => ErrorData::invalid_request(message, None),
+            Code::Params => ErrorData::invalid_params(message, None),
+        };
+        Self::new(id, error)
+    }
+}
+
+impl<R: AsyncRead + Unpin> Stdio<R> {
+    /// Reads the next message that the service has to see. While the outbox has no room the lines are
+    /// read on for a while; at their end nothing waits for room any more.
+    async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let has_room = self.outbox.has_room();
+            if has_room {
+                self.held.n_ahead = 0;
+            }
+            if has_room || self.held.is_ended {
+                if let Some(message) = self.held.messages.pop_front() {
+                    return Some(message);
+                }
+                if self.held.is_ended {
+                    return None;
+                }
+            }
+            let may_read = has_room || self.held.n_ahead < READ_AHEAD;
+            let read = tokio::select! {
+                biased;
+                () = self.outbox.room(), if !has_room => continue,
+                read = self.lines.next(), if may_read => read,
+            };
+            match read {
+                Ok(Read::Line(line)) => {
+                    self.held.n_ahead += line.len();
+                    self.held.messages.extend(self.admit(&line));
+                }
+                Ok(Read::TooLong) => {
+                    self.held.n_ahead += super::line::MAX_LINE;
+                    let words = format!("a line may have {} bytes", super::line::MAX_LINE);
+                    self.write(&Refused::new(None, ErrorData::invalid_request(words, None)));
+                }
+                Ok(Read::End) => self.held.is_ended = true,
+                Err(error) => {
+                    tracing::warn!(%error, "standard input cannot be read any more");
+                    self.held.is_ended = true;
+                }
+            }
+        }
+    }
+
+    /// Answers what needs no service, and passes on the rest.
+    fn admit(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+        match parse(line) {
+            Message::Request { id, method, params } => match read_request(&method, params) {
+                Ok(request) => self.begin(request, id, line.len()),
+                Err(words) => {
+                    self.write(&Refused::new(Some(id), ErrorData::invalid_params(words, None)));
+                    None
+                }
+            },
+            Message::Cancelled(id) => {
+                // The service is not told: an id is free when its handler has ended, not before.
+                self.flights.cancel(&id);
+                None
+            }
+            Message::Initialized => {
+                let ready = ClientNotification::from(InitializedNotification::default());
+                self.is_open().then(|| JsonRpcMessage::notification(ready))
+            }
+            Message::Response { id, outcome } if self.is_open() => {
+                Some(match read_response(outcome) {
+                    Ok(result) => JsonRpcMessage::response(result, id.into()),
+                    Err(error) => JsonRpcMessage::error(error, Some(id.into())),
+                })
+            }
+            Message::Response { .. } | Message::Nothing => None,
+            Message::Invalid(invalid) => {
+                self.write(&Refused::from(invalid));
+                None
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        mut request: ClientRequest,
+        id: Id,
+        n_bytes: usize,
+    ) -> Option<RxJsonRpcMessage<RoleServer>> {
+        match self.flights.begin(&id, n_bytes) {
+            Ok(flight) => {
+                request.extensions_mut().insert(flight);
+                Some(JsonRpcMessage::request(request, id.into()))
+            }
+            Err(refusal) => {
+                self.write(&Refused::new(Some(id), refused(refusal)));
+                None
+            }
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Answers a request, unless it was cancelled; its id is free after that.
+    fn answer(&self, id: &RequestId, message: &TxJsonRpcMessage<RoleServer>) {
+        let id = Id::from(id);
+        if self.flights.is_wanted(&id) {
+            self.put(message);
+        }
+        self.flights.end(&id);
+    }
+
+    fn put(&self, message: &TxJsonRpcMessage<RoleServer>) {
+        if let Some(line) = to_line(message) {
+            self.outbox.put(line);
+        }
+    }
+
+    fn write(&self, refused: &Refused) {
+        if let Some(line) = written(refused) {
+            self.outbox.put(line);
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> ErrorData {
+    match refusal {
+        Refusal::IdTaken => {
+            ErrorData::invalid_request("a request with this `id` is still unanswered", None)
+        }
+        Refusal::Full => {
+            let words = "too much is asked and not answered or not read; read answers first";
+            let data = serde_json::json!({"code": "queue_full", "retryable": true});
+            ErrorData::new(ErrorCode(-32000), words, Some(data))
+        }
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Stdio<R> {
+    type Error = std::io::Error;
+
+    /// Puts the message into the outbox before it returns, so that the order of calls is the order of lines.
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let sent: Ready<Result<(), Self::Error>> = ready(Ok(()));
+        match &item {
+            JsonRpcMessage::Response(response) => self.answer(&response.id, &item),
+            JsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => self.answer(id, &item),
+                None => self.put(&item),
+            },
+            JsonRpcMessage::Notification(note) => {
+                let is_progress =
+                    matches!(note.notification, ServerNotification::ProgressNotification(_));
+                match to_line(&item) {
+                    Some(line) if is_progress => self.outbox.put_if_room(line),
+                    Some(line) => self.outbox.put(line),
+                    None => {}
+                }
+            }
+            JsonRpcMessage::Request(_) => self.put(&item),
+        }
+        sent
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let (stop, outbox) = (self.stop.clone(), self.outbox.clone());
+        let message = tokio::select! {
+            biased;
+            () = stop.cancelled_owned() => None,
+            () = outbox.broken() => None,
+            message = self.next() => message,
+        };
+        if message.is_none() {
+            self.closing.cancel();
+        }
+        message
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.closing.cancel();
+        self.outbox.close();
+        Ok(())
+    }
+}
