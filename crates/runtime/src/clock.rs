@@ -1,5 +1,7 @@
 //! Where the time comes from [TIME-6].
 
+mod suspend;
+
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,6 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 use raincheck_core::time::Timestamp;
+
+use suspend::Suspended;
 
 /// Tells the time. Only the runtime reads it; the core takes `now` as an argument.
 pub trait Clock: Send + Sync + 'static {
@@ -16,12 +20,13 @@ pub trait Clock: Send + Sync + 'static {
 
 /// The wall clock as it was at the start, driven on by the monotonic clock.
 ///
-/// A jump of the wall clock ends no deadline early and strands none. The monotonic part is
-/// tokio's, so that a test with paused time drives both at once.
-#[derive(Clone, Copy)]
+/// A jump of the wall clock ends no deadline early and strands none. Time that the machine slept
+/// through is added, within 250 ms of waking. The monotonic part is tokio's, so that a test with paused
+/// time drives both at once.
 pub struct SystemClock {
     wall: Timestamp,
     start: Instant,
+    suspended: Suspended,
 }
 
 impl SystemClock {
@@ -30,7 +35,7 @@ impl SystemClock {
     pub fn new() -> Self {
         #[expect(clippy::disallowed_methods, reason = "the one reading of the wall clock")]
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { wall: Timestamp::MIN + wall, start: Instant::now() }
+        Self { wall: Timestamp::MIN + wall, start: Instant::now(), suspended: Suspended::new() }
     }
 }
 
@@ -42,7 +47,8 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        self.wall + self.start.elapsed()
+        let elapsed = self.start.elapsed();
+        self.wall + elapsed + self.suspended.at(elapsed)
     }
 }
 

@@ -5,6 +5,7 @@ mod protocol;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -17,36 +18,25 @@ use raincheck_core::task::{Artifact, Metrics};
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 
-use crate::engine::Shared;
+use crate::kernel::{Kernel, guarded};
 use crate::live::Live;
+use crate::running::sleep_by;
 use crate::shards::lock;
+use crate::stop::StopReason;
 use crate::waits::Happened;
 
 pub use self::protocol::AttemptProtocol;
 
-/// Why an attempt has to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// Somebody asked to end the task.
-    Cancelled,
-    /// Its run deadline passed; the task has ended already.
-    TimedOut,
-    /// The attempt is not the task's any more.
-    Lost,
-    /// The serving process ends.
-    Shutdown,
-}
-
 /// The link between an executor and the task that it runs. Cloning is cheap.
 #[derive(Clone)]
 pub struct TaskContext {
-    shared: Arc<Shared>,
+    kernel: Arc<Kernel>,
     live: Arc<Live>,
 }
 
 impl TaskContext {
-    pub(crate) const fn new(shared: Arc<Shared>, live: Arc<Live>) -> Self {
-        Self { shared, live }
+    pub(crate) const fn new(kernel: Arc<Kernel>, live: Arc<Live>) -> Self {
+        Self { kernel, live }
     }
 
     /// Returns the identity of the task.
@@ -76,13 +66,29 @@ impl TaskContext {
     /// Returns the current instant.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.shared.clock.now()
+        self.kernel.clock.now()
+    }
+
+    /// Returns how long the engine has been able to run since it was made: while its process is
+    /// stopped, paused or asleep, this stands still. Limits that an executor keeps itself are spans of
+    /// it; a stop shorter than a second may go unnoticed [LEASE-8].
+    #[must_use]
+    pub fn running_time(&self) -> Duration {
+        self.kernel.running_time()
+    }
+
+    /// Sleeps for a span of [running time](Self::running_time).
+    ///
+    /// # Cancel safety
+    /// Safe: dropping it ends the sleep.
+    pub async fn sleep(&self, span: Duration) {
+        sleep_by(span, || self.kernel.running_time()).await;
     }
 
     /// Makes the name of an artifact.
     #[must_use]
     pub fn new_artifact_id(&self) -> ArtifactId {
-        self.shared.ids.artifact()
+        self.kernel.ids.artifact()
     }
 
     /// Reports progress. The latest report wins and is readable at once; numbers never go back
@@ -92,13 +98,13 @@ impl TaskContext {
         let advanced = report.progress.take().unwrap_or_default().advance(progress);
         report.progress = Some(advanced);
         drop(report);
-        self.shared.waits.tell(self.live.id, Happened::Reported);
+        self.kernel.waits.tell(self.live.id, Happened::Reported);
     }
 
     /// Reports a partial result. The latest one wins and is readable at once [RESULT-2].
     pub fn set_partial_result(&self, partial: Json) {
         lock(&self.live.report).partial = Some(partial);
-        self.shared.waits.tell(self.live.id, Happened::Reported);
+        self.kernel.waits.tell(self.live.id, Happened::Reported);
     }
 
     /// Appends one message to the task's log, made safe to show; one line for each of its lines.
@@ -116,16 +122,21 @@ impl TaskContext {
             return;
         }
         self.live.uses_log.store(true, Ordering::Release);
-        if let Err(error) = self.shared.logs.append(self.live.id, self.live.fence, lines).await {
-            tracing::warn!(task = %self.live.id, %error, "log lines were lost");
+        let append = self.kernel.logs.append(self.live.id, self.live.fence, lines);
+        match guarded("writing a log", append).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                tracing::warn!(task = %self.live.id, %error, "log lines were lost");
+            }
+            None => tracing::warn!(task = %self.live.id, "log lines were lost"),
         }
-        self.shared.waits.tell(self.live.id, Happened::Reported);
+        self.kernel.waits.tell(self.live.id, Happened::Reported);
     }
 
     /// Sets how many bytes of log text the task may keep [LOG-2].
     pub async fn limit_logs(&self, bytes: u64) {
         self.live.uses_log.store(true, Ordering::Release);
-        self.shared.logs.limit(self.live.id, bytes).await;
+        self.kernel.logs.limit(self.live.id, bytes).await;
     }
 
     /// Leaves an artifact, recorded in the same commit as the outcome [DUR-2].
@@ -142,7 +153,7 @@ impl TaskContext {
     /// [reattached](crate::Executor::reattach).
     #[must_use]
     pub fn durability(&self) -> Durability {
-        self.shared.store.capabilities().durability
+        self.kernel.store.capabilities().durability
     }
 
     /// Returns the token that fires when the attempt has to stop.

@@ -1,18 +1,18 @@
-//! The engine: [`Options`] make a [`Service`], which owns what runs, and a handle to it.
+//! The engine: the kernel, the tools, and what is done with both.
 
-mod dispatch;
+mod agenda;
 mod drive;
-mod heartbeat;
-mod options;
-mod service;
-mod shared;
-mod shutdown;
-mod sink;
-mod sweep;
-mod timers;
-mod tools;
+mod jobs;
 
-pub use options::Options;
-pub use service::{Service, start};
+use std::sync::Arc;
 
-pub(crate) use shared::Shared;
+use crate::kernel::Kernel;
+use crate::tools::Tools;
+
+pub(crate) use agenda::{Agenda, Done, Kind as JobKind};
+
+/// The kernel and the tools.
+pub(crate) struct Engine {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) tools: Tools,
+}

@@ -18,7 +18,8 @@ use raincheck_core::task::{Artifact, Outcome, Resources, TaskDetails, TaskRecord
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 
-use crate::engine::Shared;
+use crate::engine::Engine;
+use crate::running::sleep_by;
 use crate::waits::Watch;
 
 pub use self::peers::Told;
@@ -149,36 +150,55 @@ pub struct Kept {
 /// that changes something runs to its end even when its future is dropped.
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    engine: Arc<Engine>,
 }
 
 impl Handle {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(crate) const fn new(engine: Arc<Engine>) -> Self {
+        Self { engine }
     }
 
     /// Returns the tools, in the order in which their sets name them.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.shared.tools.specs)
+        Arc::clone(&self.engine.tools.specs)
     }
 
     /// Finds a tool by its name.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<ToolSpec> {
-        self.shared.tools.find(name).map(|tool| tool.spec.clone())
+        self.engine.tools.find(name).map(|tool| tool.spec.clone())
     }
 
     /// Returns the current instant of the engine's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.shared.clock.now()
+        self.engine.kernel.clock.now()
+    }
+
+    /// Returns how long the engine has been able to run since it was made: while its process is
+    /// stopped, paused or asleep, this stands still. What a peer has to do within a limit is measured
+    /// by it; a stop shorter than a second may go unnoticed [LEASE-8].
+    ///
+    /// An instant on this axis is a sum with it: `handle.running_time() + limit` is when a limit that
+    /// begins now is over.
+    #[must_use]
+    pub fn running_time(&self) -> Duration {
+        self.engine.kernel.running_time()
+    }
+
+    /// Sleeps for a span of [running time](Self::running_time).
+    ///
+    /// # Cancel safety
+    /// Safe: dropping it ends the sleep.
+    pub async fn sleep(&self, span: Duration) {
+        sleep_by(span, || self.running_time()).await;
     }
 
     /// Draws bits that nobody can guess, for a use of its own.
     #[must_use]
     pub fn nonce(&self) -> u128 {
-        self.shared.ids.nonce()
+        self.engine.kernel.ids.nonce()
     }
 
     /// Waits until the store is open; `false` when the engine ends before. A store that cannot be
@@ -187,18 +207,20 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn opened(&self) -> bool {
-        self.shared.opened().await
+        self.engine.kernel.phases.opened().await
     }
 
     /// Returns what the store promises.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
-        self.shared.store.capabilities()
+        self.engine.kernel.store.capabilities()
     }
 }
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").field("phase", &self.shared.phase()).finish_non_exhaustive()
+        f.debug_struct("Handle")
+            .field("phase", &self.engine.kernel.phases.get())
+            .finish_non_exhaustive()
     }
 }

@@ -54,7 +54,19 @@ mod toolset;
 
 mod functions;
 
+mod stop;
+
+mod running;
+
+mod kernel;
+
+mod options;
+
+mod tools;
+
 mod engine;
+
+mod service;
 
 mod handle;
 
@@ -64,8 +76,6 @@ mod live;
 
 mod shards;
 
-mod alarm;
-
 mod observe;
 
 pub mod blobs;
@@ -73,12 +83,15 @@ pub mod blobs;
 mod logs;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use context::{AttemptProtocol, StopReason, TaskContext};
-pub use engine::{Options, Service, start};
+pub use context::{AttemptProtocol, TaskContext};
 pub use executor::{Attempt, Executor, StartReport};
 pub use functions::Functions;
 pub use handle::{Accepted, Cancelled, Handle, Kept, Request, Submission, Told, View, Waited};
 pub use ids::{Ids, OsIds};
 pub use logs::FileLogs;
+pub use options::Options;
+pub use running::sleep_running;
+pub use service::{Service, start};
+pub use stop::StopReason;
 pub use toolset::{CONTROL_LANE, Call, Route, TaskPlan, ToolSet};
 pub use waits::Watch;

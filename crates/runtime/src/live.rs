@@ -11,12 +11,12 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{Fence, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
-use raincheck_core::store::{AttemptReport, Heartbeat};
+use raincheck_core::store::{AttemptReport, Heartbeat, HeartbeatReply};
 use raincheck_core::task::{Artifact, Metrics, TaskRecord};
 use raincheck_core::time::Timestamp;
 
-use crate::context::StopReason;
 use crate::shards::{Shards, lock};
+use crate::stop::StopReason;
 
 /// What an attempt reported and what is not yet in the store.
 #[derive(Debug, Default)]
@@ -94,10 +94,35 @@ impl Live {
         }
     }
 
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn was_given_back(&self) -> bool {
+        self.was_given_back.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn was_given_up(&self) -> bool {
+        self.was_given_up.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn uses_log(&self) -> bool {
+        self.uses_log.load(Ordering::Acquire)
+    }
+
+    /// Does what a heartbeat was answered.
+    pub(crate) fn obey(&self, reply: HeartbeatReply) {
+        match reply {
+            HeartbeatReply::Cancel if self.supports_cancel => self.stop(StopReason::Cancelled),
+            HeartbeatReply::Continue | HeartbeatReply::Cancel => {}
+            HeartbeatReply::Lost => self.stop(StopReason::Lost),
+        }
+    }
+
     /// Looks at a row of the task: a cancel that was asked for, or an end that others decided.
     pub(crate) fn observe(&self, record: &TaskRecord) {
         // Rows may be told out of order: one of an older attempt says nothing about this one.
-        if self.has_ended.load(Ordering::Acquire) || record.fence < self.fence {
+        if self.has_ended() || record.fence < self.fence {
             return;
         }
         let is_ours = record.fence == self.fence;
@@ -183,6 +208,12 @@ impl Lives {
         if let Some(live) = live {
             live.observe(record);
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut n = 0;
+        self.0.each(|shard| n += shard.len());
+        n == 0
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Live>> {

@@ -90,6 +90,16 @@ impl Waits {
         }
     }
 
+    /// Wakes everybody: the engine ends, and whoever waits looks again.
+    pub(crate) fn tell_all(&self) {
+        self.watched.each(|shard| {
+            for (_, bells) in shard.values() {
+                bells.any.ring();
+                bells.end.ring();
+            }
+        });
+    }
+
     fn bells(&self, id: TaskId) -> Option<Arc<Bells>> {
         // Pairs with the counting in `watch`: who registers before reading misses nothing.
         if self.n_watches.load(Ordering::SeqCst) == 0 {

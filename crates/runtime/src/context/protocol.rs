@@ -39,7 +39,7 @@ impl<'a> AttemptProtocol<'a> {
     /// # Errors
     /// When the attempt is not the task's any more: do not execute.
     pub async fn leased(self) -> Result<(), Error> {
-        if self.context.shared.lease_kept(&self.context.live).await {
+        if self.context.kernel.lease_kept(&self.context.live).await {
             return Ok(());
         }
         let error = Error::new(Kind::WorkerLost, "the lease of the attempt was lost");
@@ -63,9 +63,9 @@ impl<'a> AttemptProtocol<'a> {
         let start = || {
             let start =
                 Update::attempt(self.context.live.id, self.context.live.fence, Change::Start);
-            self.context.shared.update_one(start)
+            self.context.kernel.update_one(start)
         };
-        let verdict = self.context.shared.until_kept(&self.context.live, start).await;
+        let verdict = self.context.kernel.until_kept(&self.context.live, start).await;
         self.heed(verdict)
     }
 
@@ -74,7 +74,7 @@ impl<'a> AttemptProtocol<'a> {
     pub async fn ran(self) {
         let start = Update::attempt(self.context.live.id, self.context.live.fence, Change::Start);
         if let Err(error) =
-            self.context.shared.store.update(self.context.now(), vec![start], None).await
+            self.context.kernel.store.update(self.context.now(), vec![start], None).await
         {
             tracing::debug!(task = %self.context.live.id, %error, "a start was not recorded");
         }
@@ -110,13 +110,13 @@ impl<'a> AttemptProtocol<'a> {
     /// when the log is kept in another way, so that every line has to be [given](TaskContext::logs) to it.
     #[must_use]
     pub fn log_folder(self) -> Option<&'a Path> {
-        self.context.shared.logs.folder()
+        self.context.kernel.logs.folder()
     }
 
     /// Says that another process wrote lines into the task's log.
     pub fn logs_grew(self) {
         self.context.live.uses_log.store(true, Ordering::Release);
-        self.context.shared.waits.tell(self.context.live.id, Happened::Reported);
+        self.context.kernel.waits.tell(self.context.live.id, Happened::Reported);
     }
 
     async fn say(self, change: Change) -> Result<(), Error> {
@@ -125,7 +125,7 @@ impl<'a> AttemptProtocol<'a> {
         // the same commit, or a server that is killed before another one leaves it taken.
         update.releases =
             self.context.live.is_reattached && matches!(update.change, Change::Undeliver);
-        let verdict = self.context.shared.update_one(update).await?;
+        let verdict = self.context.kernel.update_one(update).await?;
         self.heed(verdict)
     }
 

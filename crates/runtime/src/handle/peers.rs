@@ -7,6 +7,7 @@ use raincheck_core::store::{Update, UpdateResult};
 use raincheck_core::task::{Outcome, TaskRecord};
 
 use super::Handle;
+use crate::kernel::Need;
 
 /// What became of an outcome that a peer brought, or where its task stands.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ impl Handle {
         fence: Option<Fence>,
         outcome: Option<Outcome>,
     ) -> Result<Told, Error> {
-        self.shared.ready().await?;
+        self.engine.kernel.admit(Need::Command).await?;
         // Nobody's fence moves nothing, and shows the row.
         let record = match self.update(id, Fence::NONE, Change::Start).await? {
             UpdateResult::Moved(record)
@@ -76,8 +77,8 @@ impl Handle {
         fence: Fence,
         change: Change,
     ) -> Result<UpdateResult, Error> {
-        let shared = std::sync::Arc::clone(&self.shared);
+        let kernel = std::sync::Arc::clone(&self.engine.kernel);
         let update = Update::attempt(id, fence, change);
-        self.shared.detached(async move { shared.update_one(update).await }).await
+        self.engine.kernel.drivers.detached(async move { kernel.update_one(update).await }).await
     }
 }

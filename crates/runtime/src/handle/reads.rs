@@ -19,6 +19,7 @@ use raincheck_core::store::{
 use raincheck_core::task::{TaskDetails, TaskEvent, TaskRecord, WaitReason};
 
 use super::{Accepted, Cancelled, Handle, Kept, View, Waited};
+use crate::kernel::Need;
 use crate::waits::Watch;
 
 impl Handle {
@@ -30,8 +31,8 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn view(&self, scope: &Scope, id: TaskId) -> Result<View, Error> {
-        self.shared.ready().await?;
-        match self.shared.store.find(scope, id).await? {
+        self.engine.kernel.admit(Need::Read).await?;
+        match self.engine.kernel.store.find(scope, id).await? {
             Found::Task(record, payload) => self.show(record, payload).await,
             Found::Tombstone(record) => Ok(tombstone(record)),
             Found::Absent => Err(Error::not_found()),
@@ -40,8 +41,8 @@ impl Handle {
 
     /// Adds to a committed task what only the engine knows.
     async fn show(&self, record: TaskRecord, payload: Arc<TaskDetails>) -> Result<View, Error> {
-        let position = self.shared.position(&record).await?;
-        let (progress, partial) = self.shared.report(&record);
+        let position = self.engine.kernel.position(&record).await?;
+        let (progress, partial) = self.engine.kernel.report(&record);
         Ok(View {
             progress: progress.or_else(|| payload.progress.clone()),
             partial: partial.or_else(|| payload.partial.clone()),
@@ -60,11 +61,12 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn status(&self, scope: &Scope, id: TaskId) -> Result<View, Error> {
-        self.shared.ready().await?;
-        let status = self.shared.store.status(scope, id).await?.ok_or_else(Error::not_found)?;
+        self.engine.kernel.admit(Need::Read).await?;
+        let status =
+            self.engine.kernel.store.status(scope, id).await?.ok_or_else(Error::not_found)?;
         let TaskStatus { record, progress, partial } = status;
-        let position = self.shared.position(&record).await?;
-        let (newer, newer_partial) = self.shared.report(&record);
+        let position = self.engine.kernel.position(&record).await?;
+        let (newer, newer_partial) = self.engine.kernel.report(&record);
         Ok(View {
             progress: newer.or(progress),
             partial: newer_partial.or(partial),
@@ -74,7 +76,8 @@ impl Handle {
         })
     }
 
-    /// Reads a task once it has ended, or its [status](Self::status) when the wait is over [TIME-1].
+    /// Reads a task once it has ended, or its [status](Self::status) when the wait is over [TIME-1]
+    /// or the engine ends.
     ///
     /// # Errors
     /// `not_found` for an id that is not the scope's; `storage_unavailable`.
@@ -82,16 +85,18 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn wait_end(&self, scope: &Scope, id: TaskId, wait: Duration) -> Result<View, Error> {
-        self.shared.ready().await?;
+        self.engine.kernel.admit(Need::Read).await?;
         // No timer for no time: the shortest one lasts a millisecond.
         let deadline = (!wait.is_zero()).then(|| Instant::now() + wait.min(FOREVER));
         let mut watch = self.watch(id);
         loop {
-            let record = self.shared.store.record(scope, id).await?.ok_or_else(Error::not_found)?;
+            let record =
+                self.engine.kernel.store.record(scope, id).await?.ok_or_else(Error::not_found)?;
             if record.state.is_terminal() {
                 return self.view(scope, id).await;
             }
             let is_over = match deadline {
+                _ if self.engine.kernel.phases.is_closing() => true,
                 Some(deadline) => timeout_at(deadline, watch.ended()).await.is_err(),
                 None => true,
             };
@@ -112,16 +117,38 @@ impl Handle {
     pub async fn wait_accepted(&self, accepted: Accepted, wait: Duration) -> Result<View, Error> {
         let Accepted { record, watch, .. } = accepted;
         if let Some(mut watch) = watch {
-            // The watch began before the task: its end cannot have come unheard.
-            let _late = timeout(wait.min(FOREVER), watch.ended()).await;
-            return self.accepted_view(&record).await;
+            self.until_ended(&mut watch, wait).await;
+            return self.accepted_view(record).await;
         }
         self.wait_end(&record.task.scope, record.id(), wait).await
     }
 
-    async fn accepted_view(&self, record: &TaskRecord) -> Result<View, Error> {
-        let view = self.view(&record.task.scope, record.id()).await;
-        view.map_err(|error| if error.kind == Kind::NotFound { lost() } else { error })
+    /// Waits until the task ended, the wait is over, or nothing runs any more. What ends while the
+    /// engine puts its attempts away is waited for.
+    async fn until_ended(&self, watch: &mut Watch, wait: Duration) {
+        let phases = &self.engine.kernel.phases;
+        let over = async {
+            // The watch began before the task: its end cannot have come unheard.
+            watch.ended().await;
+            if phases.is_closing() && !phases.is_closed() {
+                watch.ended().await;
+            }
+        };
+        let _late = timeout(wait.min(FOREVER), over).await;
+    }
+
+    /// Reads a task that was accepted. While the store cannot be read it is shown as it was then: its
+    /// caller gets the id, and nobody says of it that it did not run [LEASE-9].
+    async fn accepted_view(&self, record: TaskRecord) -> Result<View, Error> {
+        match self.view(&record.task.scope, record.id()).await {
+            Err(error) if error.kind == Kind::NotFound => Err(lost()),
+            Err(error) => {
+                tracing::warn!(task = %record.id(), %error, "a task that was accepted cannot be read");
+                let (progress, partial) = self.engine.kernel.report(&record);
+                Ok(View { record, payload: None, progress, partial, position: None })
+            }
+            view => view,
+        }
     }
 
     /// Waits for the result of a call as [`wait_accepted`](Self::wait_accepted) does. That of an inline
@@ -136,11 +163,11 @@ impl Handle {
     pub async fn wait_result(&self, accepted: Accepted, wait: Duration) -> Result<Waited, Error> {
         let Accepted { record, watch, .. } = accepted;
         let view = if let Some(mut watch) = watch {
-            let _late = timeout(wait.min(FOREVER), watch.ended()).await;
+            self.until_ended(&mut watch, wait).await;
             if let Some(result) = watch.take_early() {
                 return Ok(Waited::Result(result));
             }
-            self.accepted_view(&record).await?
+            self.accepted_view(record).await?
         } else {
             self.wait_end(&record.task.scope, record.id(), wait).await?
         };
@@ -152,7 +179,7 @@ impl Handle {
     /// The id is not checked; an id that nobody has never wakes the watch.
     #[must_use]
     pub fn watch(&self, id: TaskId) -> Watch {
-        self.shared.waits.watch(id)
+        self.engine.kernel.waits.watch(id)
     }
 
     /// Asks to end a task early [CANCEL-1..4].
@@ -168,7 +195,12 @@ impl Handle {
         id: TaskId,
         reason: Option<Arc<str>>,
     ) -> Result<Cancelled, Error> {
-        self.shared.ready().await?;
+        let kernel = &self.engine.kernel;
+        if let Err(error) = kernel.admit(Need::Command).await {
+            // Too late for a request; how the task stands can still be said.
+            let Ok(()) = kernel.admit(Need::Read).await else { return Err(error) };
+            return self.as_it_stands(scope, id).await;
+        }
         let update = Update {
             id,
             scope: Some(scope.clone()),
@@ -177,8 +209,13 @@ impl Handle {
             report: None,
             releases: false,
         };
-        let shared = Arc::clone(&self.shared);
-        let verdict = self.shared.detached(async move { shared.update_one(update).await }).await?;
+        let kernel = Arc::clone(&self.engine.kernel);
+        let verdict = self
+            .engine
+            .kernel
+            .drivers
+            .detached(async move { kernel.update_one(update).await })
+            .await?;
         match verdict {
             UpdateResult::Moved(record) | UpdateResult::Same(record) => {
                 Ok(Cancelled { record, acknowledged: true })
@@ -186,10 +223,14 @@ impl Handle {
             UpdateResult::Late(record) | UpdateResult::Refused(record, _) => {
                 Ok(Cancelled { record, acknowledged: false })
             }
-            UpdateResult::Absent => match self.shared.store.record(scope, id).await? {
-                Some(record) => Ok(Cancelled { record, acknowledged: false }),
-                None => Err(Error::not_found()),
-            },
+            UpdateResult::Absent => self.as_it_stands(scope, id).await,
+        }
+    }
+
+    async fn as_it_stands(&self, scope: &Scope, id: TaskId) -> Result<Cancelled, Error> {
+        match self.engine.kernel.store.record(scope, id).await? {
+            Some(record) => Ok(Cancelled { record, acknowledged: false }),
+            None => Err(Error::not_found()),
         }
     }
 
@@ -207,8 +248,8 @@ impl Handle {
         before: Option<Cursor>,
         limit: u32,
     ) -> Result<Page<TaskRecord>, Error> {
-        self.shared.ready().await?;
-        Ok(self.shared.store.list(scope, filter, before, limit).await?)
+        self.engine.kernel.admit(Need::Read).await?;
+        Ok(self.engine.kernel.store.list(scope, filter, before, limit).await?)
     }
 
     /// Reads the log of a task after line number `after`; waits for the first new line while the
@@ -228,22 +269,25 @@ impl Handle {
         limit: u32,
         wait: Duration,
     ) -> Result<Page<Line>, Error> {
-        self.shared.ready().await?;
+        self.engine.kernel.admit(Need::Read).await?;
         let deadline = Instant::now() + wait.min(FOREVER);
         let mut watch = self.watch(id);
         let mut is_over = wait.is_zero();
         loop {
-            let record = self.shared.store.record(scope, id).await?.ok_or_else(Error::not_found)?;
+            let record =
+                self.engine.kernel.store.record(scope, id).await?.ok_or_else(Error::not_found)?;
             if record.state == State::Expired {
                 return Err(Error::new(Kind::Expired, "the retention of the task is over"));
             }
             // An executor that is still being stopped may write on after the end of its task.
-            let has_writer = may_grow(record.state) || self.shared.has_executor(id);
-            let page = self.shared.logs.read(id, after, limit).await?;
+            let has_writer = may_grow(record.state) || self.engine.kernel.has_executor(id);
+            let page = self.engine.kernel.logs.read(id, after, limit).await?;
             if is_over || !has_writer || !page.items.is_empty() || limit == 0 {
                 return Ok(page);
             }
-            is_over = timeout_at(deadline, watch.changed()).await.is_err();
+            // At the end of the engine it looks once more.
+            let late = timeout_at(deadline, watch.changed()).await.is_err();
+            is_over = late || self.engine.kernel.phases.is_closing();
         }
     }
 
@@ -258,12 +302,12 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn artifact(&self, id: &ArtifactId) -> Result<Option<Kept>, Error> {
-        self.shared.ready().await?;
-        let found = self.shared.store.artifact(id).await?;
+        self.engine.kernel.admit(Need::Read).await?;
+        let found = self.engine.kernel.store.artifact(id).await?;
         Ok(found.map(|(task, artifact)| Kept {
             path: Path::new(&task.to_string()).join(&*artifact.path),
             artifact,
-            folders: self.shared.tools.folders.to_vec(),
+            folders: self.engine.tools.folders.to_vec(),
         }))
     }
 
@@ -276,8 +320,8 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn events(&self, scope: &Scope, id: TaskId) -> Result<Vec<TaskEvent>, Error> {
-        self.shared.ready().await?;
-        self.shared.store.events(scope, id).await?.ok_or_else(Error::not_found)
+        self.engine.kernel.admit(Need::Read).await?;
+        self.engine.kernel.store.events(scope, id).await?.ok_or_else(Error::not_found)
     }
 
     /// Shows the lanes, their queues and the places that are taken [QUEUE-7].
@@ -288,8 +332,8 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
-        self.shared.ready().await?;
-        Ok(self.shared.store.lanes().await?)
+        self.engine.kernel.admit(Need::Read).await?;
+        Ok(self.engine.kernel.store.lanes().await?)
     }
 
     /// Adds a lane, or changes what it may do.
@@ -300,9 +344,13 @@ impl Handle {
     /// # Cancel safety
     /// Dropping the future after its first poll loses nothing.
     pub async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
-        self.shared.ready().await?;
-        let shared = Arc::clone(&self.shared);
-        self.shared.detached(async move { shared.set_lane(lane, config).await }).await
+        self.engine.kernel.admit(Need::Command).await?;
+        let kernel = Arc::clone(&self.engine.kernel);
+        self.engine
+            .kernel
+            .drivers
+            .detached(async move { kernel.set_lane(lane, config).await })
+            .await
     }
 
     /// Holds a lane while its peer is not ready, or lets it go on with `None`; returns how many
@@ -314,9 +362,9 @@ impl Handle {
     /// # Cancel safety
     /// Dropping the future after its first poll loses nothing.
     pub async fn hold(&self, lane: LaneId, hold: Option<WaitReason>) -> Result<u32, Error> {
-        self.shared.ready().await?;
-        let shared = Arc::clone(&self.shared);
-        self.shared.detached(async move { shared.hold(lane, hold).await }).await
+        self.engine.kernel.admit(Need::Command).await?;
+        let kernel = Arc::clone(&self.engine.kernel);
+        self.engine.kernel.drivers.detached(async move { kernel.hold(lane, hold).await }).await
     }
 }
 

@@ -4,18 +4,24 @@ use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::idempotency;
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::store::{Claim, Submit, Submitted, Write};
-use raincheck_core::task::{Resources, Task};
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{self, Claim, Filter, Page, Submit, Submitted, Write};
+use raincheck_core::task::{Resources, Task, TaskRecord};
+use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 
 use super::{Accepted, Handle, Request, Submission};
-use crate::engine::Shared;
+use crate::engine::Engine;
 use crate::executor::StartReport;
+use crate::kernel::{Kernel, Need, shutting_down};
 use crate::toolset::{Call, Route, TaskPlan};
+
+/// How many of the newest tasks are looked at for one whose commit failed.
+const NEWEST: u32 = 100;
 
 impl Handle {
     /// Accepts a request, and begins with it at once when its lane has a free place.
@@ -23,14 +29,16 @@ impl Handle {
     /// # Errors
     /// `unknown_tool`, `invalid_params` naming the field, `invalid_request` for inputs that cannot be
     /// compared under a key, `idempotency_conflict`, `queue_full`, `storage_unavailable`, or what
-    /// the tool set answers. Nothing was executed.
+    /// the tool set answers. Nothing was executed, unless the error says `unknown`: the store failed
+    /// and could not be read afterwards [LEASE-9].
     ///
     /// # Cancel safety
     /// Dropping the future after its first poll loses nothing: the task is accepted, or not, as if
     /// the caller had waited.
     pub async fn submit(&self, request: Request) -> Result<Submission, Error> {
-        self.shared.ready().await?;
-        let Some(tool) = self.shared.tools.find(request.tool.as_str()) else {
+        let kernel = &self.engine.kernel;
+        kernel.admit(Need::Work).await?;
+        let Some(tool) = self.engine.tools.find(request.tool.as_str()) else {
             let message = format!("no tool is named `{}`", request.tool);
             return Err(Error::new(Kind::UnknownTool, message));
         };
@@ -39,11 +47,11 @@ impl Handle {
             inputs: request.inputs.clone(),
             scope: request.scope.clone(),
         };
-        let placement = match tool.set.route(&call).await? {
+        let plan = match tool.set.route(&call).await? {
             Route::Answer(outcome) => return Ok(Submission::Answer(outcome)),
-            Route::Task(placement) => placement,
+            Route::Task(plan) => plan,
         };
-        let mut submit = prepare(&self.shared, &tool.spec, request, *placement)?;
+        let mut submit = prepare(kernel, &tool.spec, request, *plan)?;
         if tool.start_report == StartReport::AtFirstWait {
             // Handed over is accepted, however long it takes to its first wait; the lease is kept.
             submit.task.limits.accept = Duration::MAX;
@@ -52,8 +60,8 @@ impl Handle {
         if let Some(watch) = watch.as_ref().filter(|_| submit.task.key.is_none()) {
             watch.want_early();
         }
-        let shared = Arc::clone(&self.shared);
-        let mut submission = self.shared.detached(accept(shared, submit)).await?;
+        let engine = Arc::clone(&self.engine);
+        let mut submission = kernel.drivers.detached(accept(engine, submit)).await?;
         if let Submission::Task(accepted) = &mut submission {
             accepted.watch = watch.filter(|_| !accepted.existing);
         }
@@ -62,64 +70,98 @@ impl Handle {
 }
 
 /// Hands a task to the store and its first attempt, if it was leased one, to a driver.
-async fn accept(shared: Arc<Shared>, submit: Submit) -> Result<Submission, Error> {
-    let (id, lane) = (submit.task.id, submit.task.lane.clone());
+async fn accept(engine: Arc<Engine>, submit: Submit) -> Result<Submission, Error> {
+    let kernel = &engine.kernel;
+    if kernel.phases.is_closing() {
+        // Nothing was handed over.
+        return Err(shutting_down());
+    }
+    let (id, lane, scope) = (submit.task.id, submit.task.lane.clone(), submit.task.scope.clone());
     let claim = Claim { lanes: vec![lane.clone()], n: 1 };
-    let now = shared.clock.now();
-    let posted = shared.store.submit(now, vec![submit], Some(claim)).await?;
+    let now = kernel.clock.now();
+    let posted = kernel.store.submit(now, vec![submit], Some(claim)).await?;
     let Write { value: (mut submitted, claimed), receipt } = posted;
     if let Err(error) = receipt.committed().await {
         // It may have leased another task, which stands in line again.
-        shared.look_again();
-        return Err(error.into());
+        kernel.look_again();
+        return uncommitted(kernel, &scope, id, now, error).await;
     }
-    let leased =
-        claimed.iter().find(|leased| leased.record.id() == id).map(|own| own.record.clone());
-    for leased in claimed {
-        Shared::drive(&shared, leased);
+    let mut leased = None;
+    for one in claimed {
+        let own = (one.record.id() == id).then(|| one.record.clone());
+        if engine.drive(one).await {
+            leased = leased.or(own);
+        }
     }
     match submitted.pop() {
         Some(Submitted::Inserted { record, position, delay }) => {
-            shared.observer.submitted();
+            kernel.observer.submitted();
             let is_in_line = leased.is_none();
-            Ok(Submission::Task(Accepted {
-                record: leased.unwrap_or(record),
-                position: is_in_line.then_some(position),
-                delay: delay.filter(|_| is_in_line),
-                existing: false,
-                watch: None,
-            }))
+            Ok(accepted(
+                leased.unwrap_or(record),
+                is_in_line.then_some(position),
+                delay.filter(|_| is_in_line),
+                false,
+            ))
         }
         Some(Submitted::Existing(record)) => {
-            let position = shared.position(&record).await?;
-            Ok(Submission::Task(Accepted {
-                record,
-                position,
-                delay: None,
-                existing: true,
-                watch: None,
-            }))
+            // It is there, whether or not the store can say where in line.
+            let position = kernel.position(&record).await.unwrap_or_default();
+            Ok(accepted(record, position, None, true))
         }
         Some(Submitted::Conflict(first)) => Err(conflict(first)),
         Some(Submitted::Full { depth, retry_after }) => {
             let message = format!("lane `{lane}` is full: {depth} tasks stand in it");
             Err(Error::new(Kind::QueueFull, message).with_retry_after(retry_after))
         }
-        Some(Submitted::NoLane) => Err(no_lane(&shared, &lane)),
-        None => Err(Error::new(Kind::StorageUnavailable, "the store gave no answer to a submit")),
+        Some(Submitted::NoLane) => Err(no_lane(kernel, &lane)),
+        None => {
+            let error =
+                Error::new(Kind::StorageUnavailable, "the store gave no answer to a submit");
+            Err(error.with_guarantee(Guarantee::Unknown))
+        }
+    }
+}
+
+const fn accepted(
+    record: TaskRecord,
+    position: Option<u32>,
+    delay: Option<Duration>,
+    existing: bool,
+) -> Submission {
+    Submission::Task(Accepted { record, position, delay, existing, watch: None })
+}
+
+/// What is known of a task whose commit failed: a store that can be read shows what it kept, and what
+/// is not there will not run [LEASE-9].
+async fn uncommitted(
+    kernel: &Kernel,
+    scope: &Scope,
+    id: TaskId,
+    now: Timestamp,
+    error: store::Error,
+) -> Result<Submission, Error> {
+    let unknown = || Error::from(error.clone()).with_guarantee(Guarantee::Unknown);
+    let newest = kernel.store.list(scope, &Filter::default(), None, NEWEST).await;
+    let Page { items, has_more } = newest.map_err(|_| unknown())?;
+    let is_whole = !has_more || items.last().is_some_and(|last| last.task.submitted_at < now);
+    match items.into_iter().find(|record| record.id() == id) {
+        Some(record) => Ok(accepted(record, None, None, false)),
+        None if is_whole => Err(error.into()),
+        None => Err(unknown()),
     }
 }
 
 /// Checks the caller's wishes and makes the part of the task that never changes.
 fn prepare(
-    shared: &Shared,
+    kernel: &Kernel,
     spec: &ToolSpec,
     request: Request,
-    placement: TaskPlan,
+    plan: TaskPlan,
 ) -> Result<Submit, Error> {
-    let TaskPlan { lane, waiting, mut limits, retry } = placement;
+    let TaskPlan { lane, waiting, mut limits, retry } = plan;
     let lane = request.lane.unwrap_or(lane);
-    let config = shared.lane(&lane).ok_or_else(|| no_lane(shared, &lane))?;
+    let config = kernel.lane(&lane).ok_or_else(|| no_lane(kernel, &lane))?;
     if !(-100..=100).contains(&request.priority) {
         return Err(out_of_range("priority", request.priority, "must be between -100 and 100"));
     }
@@ -138,9 +180,9 @@ fn prepare(
         })?,
         None => 0,
     };
-    let now = shared.clock.now();
+    let now = kernel.clock.now();
     let task = Task {
-        id: shared.ids.task(now),
+        id: kernel.ids.task(now),
         scope: request.scope,
         tool: spec.name.clone(),
         lane,
@@ -213,9 +255,9 @@ fn out_of_range(field: &str, value: impl Display, rule: &str) -> Error {
     Error::new(Kind::InvalidParams, format!("`{field}` is {value}: {rule}"))
 }
 
-fn no_lane(shared: &Shared, lane: &LaneId) -> Error {
+fn no_lane(kernel: &Kernel, lane: &LaneId) -> Error {
     let mut message = format!("`resources.resource_class` names no lane: `{lane}`; there are ");
-    for (place, known) in shared.lane_names().iter().enumerate() {
+    for (place, known) in kernel.lane_names().iter().enumerate() {
         // Writing to a string cannot fail.
         let _ = write!(message, "{}`{known}`", if place == 0 { "" } else { ", " });
     }

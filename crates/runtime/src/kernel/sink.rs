@@ -1,4 +1,4 @@
-//! What the engine does when the store says that rows changed.
+//! What happens when the store says that records changed.
 
 use std::sync::{Arc, Weak};
 
@@ -6,39 +6,41 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::store::ChangeSink;
 use raincheck_core::task::TaskRecord;
 
-use super::Shared;
+use super::Kernel;
 use crate::waits::Happened;
 
-/// Carries committed rows to waiters, running attempts, timers, dispatch and metrics.
-pub(super) struct Sink(Weak<Shared>);
+/// Carries committed records to waiters, running attempts, the loop and metrics.
+pub(crate) struct Sink(Weak<Kernel>);
 
 impl Sink {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
-        Self(Arc::downgrade(shared))
+    pub(crate) fn new(kernel: &Arc<Kernel>) -> Self {
+        Self(Arc::downgrade(kernel))
     }
 }
 
 impl ChangeSink for Sink {
-    fn changed(&self, rows: &[TaskRecord]) {
-        let Some(shared) = self.0.upgrade() else { return };
-        for record in rows {
-            shared.changed(record);
+    fn changed(&self, records: &[TaskRecord]) {
+        let Some(kernel) = self.0.upgrade() else { return };
+        for record in records {
+            kernel.changed(record);
         }
     }
 }
 
-impl Shared {
+impl Kernel {
     fn changed(&self, record: &TaskRecord) {
         self.observer.changed(record);
         if let Some((at, _)) = record.deadlines.next() {
-            self.timers.arm(at);
+            self.inbox.fire_by(at);
         }
         // A new task is leased by its own submit; one that came back to the queue is not.
         if record.state == State::Queued && record.n_events > 1 {
-            self.unfilled.mark(record.task.lane.clone());
+            self.inbox.fill(record.task.lane.clone());
         }
         let has_ended = record.state.is_terminal();
-        if has_ended || record.cancel.is_some() {
+        // Whatever ends an attempt stops its executor at once, also where another one follows.
+        let is_over = record.attempt > 0 && !record.state.is_leased();
+        if has_ended || is_over || record.cancel.is_some() {
             self.lives.observe(record);
         }
         let happened = if has_ended { Happened::Ended } else { Happened::Moved };
