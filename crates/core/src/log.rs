@@ -15,8 +15,13 @@ use crate::time::Timestamp;
 
 pub use memory::MemoryLogs;
 
-/// The quota of log text that one task may keep, in bytes, unless its tool says otherwise.
+/// The quota of log that one task may keep, in bytes as they are stored, unless its tool says
+/// otherwise.
 pub const DEFAULT_QUOTA: u64 = 64 << 20;
+
+/// What a line is counted for beside its text where a store does not measure what it takes: its number,
+/// its instant and its other fields.
+pub const LINE_OVERHEAD: u64 = 96;
 
 /// The longest message of one line, in bytes; a longer line is split.
 pub const MAX_LINE: usize = 64 << 10;
@@ -132,7 +137,8 @@ pub trait LogStore: Send + Sync + 'static {
         lines: Vec<Draft>,
     ) -> Result<u64, store::Error>;
 
-    /// Sets the quota of a task, in bytes of text; [`DEFAULT_QUOTA`] until then.
+    /// Sets the quota of a task, in bytes as they are stored: a line without text counts, too.
+    /// [`DEFAULT_QUOTA`] until then.
     async fn limit(&self, id: TaskId, bytes: u64);
 
     /// Says that no line will follow, so that a `truncated` record gets its final counts.

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
 use raincheck_core::ids::{Fence, LaneId, TaskId};
@@ -25,6 +26,9 @@ use crate::settled::Settled;
 
 /// How long another program, such as a shell that looks at the file, may hold it.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same while the store is opened: a call waits for that.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// Files of up to so many bytes are checked whole before they are used.
 const CHECKED_AT_ONCE: u64 = 64 << 20;
@@ -50,15 +54,32 @@ pub(crate) fn open(
 ) -> Result<Connection, store::Error> {
     let opened = create(path).and_then(|()| {
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        set_up(&connection, durability)?;
-        if !is_checked_later(path) {
-            check(&connection)?;
-            fs::remove_file(suspicion(path)).or_else(ignore_missing)?;
+        // The call that has the store opened does not wait for long.
+        connection.busy_timeout(OPENING)?;
+        match make_ready(&mut connection, path, durability) {
+            Ok(()) => Ok(connection),
+            Err(fault) => {
+                if fault.is_damage() {
+                    close_damaged(connection);
+                }
+                Err(fault)
+            }
         }
-        schema::migrate(&mut connection, path)?;
-        Ok(connection)
     });
     opened.map_err(|fault| if fault.is_damage() { keep_aside(path, now) } else { fault.into() })
+}
+
+fn make_ready(
+    connection: &mut Connection,
+    path: &Path,
+    durability: Durability,
+) -> Result<(), Fault> {
+    set_up(connection, durability)?;
+    if !is_checked_later(path) {
+        check(connection)?;
+        fs::remove_file(suspicion(path)).or_else(ignore_missing)?;
+    }
+    schema::migrate(connection, path)
 }
 
 fn ignore_missing(error: io::Error) -> io::Result<()> {
@@ -108,6 +129,15 @@ fn create(path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Moves contents to the database that earlier versions kept beside a link to it.
+pub(crate) fn fetch_contents(named: &Path, path: &Path) -> Result<(), Fault> {
+    let (there, here) = (files::folder_of(named), files::folder_of(path));
+    if named != path && there.is_dir() && !here.exists() {
+        fs::rename(there, here)?;
+    }
+    Ok(())
+}
+
 /// Makes the names of all files beside the database last.
 pub(crate) fn keep_names(path: &Path) -> Result<(), Fault> {
     Ok(path.parent().map_or(Ok(()), files::sync_folder)?)
@@ -134,12 +164,28 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, Fault> {
 
 fn set_up(connection: &Connection, durability: Durability) -> Result<(), Fault> {
     if begin_log(connection)? != "wal" {
-        return Err(Fault::Foreign("the file system of the state folder cannot share memory"));
+        return Err(Fault::Foreign(
+            "the file system of the state folder cannot share memory".into(),
+        ));
     }
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", log::FORCED.cast_signed())?;
     connection.pragma_update(None, "temp_store", "memory")?;
     synchronous(connection, durability)
+}
+
+/// Closes a damaged file. Its log stays beside it: closing it in order would write the log into the
+/// damage.
+pub(crate) fn close_damaged(connection: Connection) {
+    let quiet = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    if let Err(error) = quiet {
+        tracing::warn!(%error, "the log of a damaged store is written back");
+    }
+}
+
+/// Lets the writer wait for other programs from now on.
+pub(crate) fn begin_use(connection: &Connection) -> Result<(), Fault> {
+    Ok(connection.busy_timeout(PATIENCE)?)
 }
 
 /// Asks for a log and returns the mode that the file is in then.
@@ -172,16 +218,22 @@ fn check(connection: &Connection) -> Result<(), Fault> {
 /// Renames everything of a damaged store, and says so.
 pub(crate) fn keep_aside(path: &Path, now: Timestamp) -> store::Error {
     let suffix = format!(".damaged-{}", now.as_millis());
-    let parts = [path.to_owned(), beside(path, "-wal"), files::folder_of(path)];
+    let aside = beside(path, &suffix);
+    // The log has the name by which SQLite looks for it, or its rows would seem lost.
+    let parts = [
+        (path.to_owned(), aside.clone()),
+        (beside(path, "-wal"), beside(&aside, "-wal")),
+        (files::folder_of(path), files::folder_of(&aside)),
+    ];
     let moved: Result<Vec<()>, _> = parts
         .iter()
-        .filter(|part| part.exists())
-        .map(|part| fs::rename(part, beside(part, &suffix)))
+        .filter(|(from, _)| from.exists())
+        .map(|(from, to)| fs::rename(from, to))
         .collect();
     // The index of the log is made anew from the log, and the next file is under no suspicion.
     let _ = fs::remove_file(beside(path, "-shm"));
     let _ = fs::remove_file(suspicion(path));
-    let name = beside(path, &suffix).file_name().map_or_else(PathBuf::new, PathBuf::from);
+    let name = aside.file_name().map_or_else(PathBuf::new, PathBuf::from);
     match moved {
         Ok(_) => store::Error::new(format!(
             "the store's file is damaged and was kept aside as `{}`",

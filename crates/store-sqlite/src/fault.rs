@@ -17,7 +17,10 @@ pub(crate) enum Fault {
     Io(#[from] io::Error),
     /// The file is a sound one, but not for this version.
     #[error("{0}")]
-    Foreign(&'static str),
+    Foreign(std::borrow::Cow<'static, str>),
+    /// The file system locks no files.
+    #[error("the file system refuses locks")]
+    NoLocks,
     /// The file does not fit together.
     #[error("{0}")]
     Damaged(&'static str),
@@ -35,7 +38,17 @@ impl Fault {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
             ),
             Self::Damaged(_) => true,
-            Self::Io(_) | Self::Foreign(_) | Self::Broken(_) => false,
+            Self::Io(_) | Self::Foreign(_) | Self::NoLocks | Self::Broken(_) => false,
+        }
+    }
+
+    /// Tells whether it is about one task and no other: a content that is gone, or a value that this
+    /// version does not know.
+    pub(crate) fn is_of_one_task(&self) -> bool {
+        match self {
+            Self::Io(error) => error.kind() == io::ErrorKind::NotFound,
+            Self::Broken(_) => true,
+            Self::Sql(_) | Self::Foreign(_) | Self::Damaged(_) | Self::NoLocks => false,
         }
     }
 
@@ -45,6 +58,11 @@ impl Fault {
             Self::Sql(error) => sql_words(error),
             Self::Io(error) => io_words(error),
             Self::Foreign(why) => format!("the store cannot be used: {why}"),
+            Self::NoLocks => {
+                "the file system of the store's folder refuses locks, as some network \
+                              folders do"
+                    .to_owned()
+            }
             Self::Damaged(why) => format!("the store's file is damaged: {why}"),
             Self::Broken(why) => format!("the store holds what it should not: {why}"),
         }
@@ -53,7 +71,60 @@ impl Fault {
 
 impl From<Fault> for store::Error {
     fn from(fault: Fault) -> Self {
-        Self::new(fault.words())
+        Self::new(fault.words()).with_hint(fault.hint())
+    }
+}
+
+const FREE_SPACE: &str = "free space on the disk of the state folder, then call again";
+const ELSEWHERE: &str =
+    "give yourself write access to the state folder, or name another with --state-dir DIR";
+const LOCAL_DISK: &str = "keep the store on a local disk: --state-dir DIR, or --store FILE";
+const CLOSE_OTHERS: &str = "close the program that has the store's file open, such as a shell or a \
+    backup, then call again; if there is none, the folder may refuse locks, as some network folders \
+    do: keep the store on a local disk (--state-dir DIR)";
+const LOOK: &str = "run `doctor`; the server's log says more";
+
+impl Fault {
+    /// What to do about it.
+    fn hint(&self) -> &'static str {
+        match self {
+            Self::Sql(error) => sql_hint(error),
+            Self::Io(error) => io_hint(error),
+            Self::NoLocks => LOCAL_DISK,
+            Self::Foreign(_) => {
+                "start the version that wrote it, or name another folder with --state-dir DIR"
+            }
+            Self::Damaged(_) => "end this server and start it again: the file is set aside then",
+            Self::Broken(_) => {
+                "start the version that wrote it; `doctor` names what cannot be read"
+            }
+        }
+    }
+}
+
+fn sql_hint(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => FREE_SPACE,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            ELSEWHERE
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "end this server and start it again: the file is set aside then"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CLOSE_OTHERS,
+        Some(ErrorCode::FileLockingProtocolFailed) => LOCAL_DISK,
+        _ => LOOK,
+    }
+}
+
+fn io_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FREE_SPACE,
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory => ELSEWHERE,
+        _ => LOOK,
     }
 }
 
@@ -86,5 +157,32 @@ fn io_words(error: &io::Error) -> String {
     match KNOWN.iter().find(|(kind, _)| *kind == error.kind()) {
         Some((_, words)) => (*words).to_owned(),
         None => format!("a file of the store failed ({})", error.kind()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_own_next_step() {
+        // [DUR-5]
+        let io = |kind: io::ErrorKind| store::Error::from(Fault::Io(kind.into()));
+        let hint = |error: store::Error| error.hint.expect("a next step").to_string();
+        assert!(hint(io(io::ErrorKind::StorageFull)).contains("free space"));
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            let hint = hint(io(kind));
+            assert!(hint.contains("--state-dir") && !hint.contains("free space"), "{hint}");
+        }
+        let sql = |code| {
+            let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+            hint(Fault::Sql(error).into())
+        };
+        assert!(sql(rusqlite::ffi::SQLITE_FULL).contains("free space"));
+        assert!(sql(rusqlite::ffi::SQLITE_BUSY).contains("close the program"));
+        assert!(sql(rusqlite::ffi::SQLITE_READONLY).contains("--state-dir"));
+        assert!(hint(Fault::NoLocks.into()).contains("local disk"));
+        let words = store::Error::from(Fault::NoLocks).message.to_string();
+        assert!(words.contains("locks") && words.contains("network"), "{words}");
     }
 }

@@ -141,6 +141,20 @@ pub(crate) fn folder_of(store: &Path) -> PathBuf {
     beside(store, ".contents")
 }
 
+/// Follows links to the file that SQLite opens in the end: everything beside it is named after that one,
+/// so that two names of one store have one lock, one log and one folder of contents.
+pub(crate) fn behind_links(path: &Path) -> PathBuf {
+    /// More links than any system follows.
+    const MOST: usize = 64;
+
+    let mut path = path.to_owned();
+    for _ in 0..MOST {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().map_or_else(|| target.clone(), |folder| folder.join(&target));
+    }
+    path
+}
+
 /// Opens a file for reading and writing, and makes it for its owner alone if it is not there.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

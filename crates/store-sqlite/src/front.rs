@@ -215,6 +215,8 @@ impl Shared {
         front.restore(ledger, settled);
         let upto = front.head;
         front.progress = watch::Sender::new(Reached { upto, lost: None });
+        // What was changed while it was read from the disk.
+        front.apply(|_| ());
     }
 
     /// Takes no commands from now on. What waits for a commit does not know yet that it is lost.

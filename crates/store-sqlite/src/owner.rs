@@ -44,6 +44,9 @@ impl Lock {
     pub(crate) fn take(path: &Path, now: Timestamp) -> Result<Self, store::Error> {
         let path = beside(path, ".lock");
         let mut file = files::open_private(&path).map_err(Fault::from)?;
+        if !can_lock(&file) {
+            return Err(Fault::NoLocks.into());
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -57,7 +60,10 @@ impl Lock {
                 };
                 file = locked_at_last(file, patience).ok_or_else(|| taken(owner.as_ref()))?;
             }
-            Err(TryLockError::Error(error)) => return Err(Fault::from(error).into()),
+            Err(TryLockError::Error(error)) => {
+                tracing::error!(%error, "the lock of the store was refused");
+                return Err(Fault::NoLocks.into());
+            }
         }
         let owner = Owner { pid: std::process::id(), started_at: now, instance: None };
         let mut lock = Self { file, owner };
@@ -79,6 +85,28 @@ impl Lock {
         self.file.write_all(text.as_bytes())?;
         Ok(())
     }
+}
+
+/// Tells whether SQLite could lock a file of this folder. It takes a refused lock for one that another
+/// program holds, and waits for it in vain.
+#[cfg(unix)]
+fn can_lock(file: &File) -> bool {
+    use rustix::fs::{FlockOperation, fcntl_lock};
+    use rustix::io::Errno;
+    match fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => fcntl_lock(file, FlockOperation::Unlock).is_ok(),
+        // Somebody holds it, so that it can be held.
+        Err(Errno::AGAIN | Errno::ACCESS) => true,
+        Err(error) => {
+            tracing::error!(%error, "a lock in the folder of the store was refused");
+            false
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn can_lock(_file: &File) -> bool {
+    true
 }
 
 /// Waits for the lock of an owner that is gone. A child that it was just starting when it was killed

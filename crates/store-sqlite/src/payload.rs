@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{ArtifactId, Fence, TaskId};
 use raincheck_core::lifecycle::{Event, State};
 use raincheck_core::progress::Progress;
@@ -96,6 +97,28 @@ pub(crate) fn status(connection: &Connection, record: TaskRecord) -> Result<Task
         progress: progress.as_deref().map(self::progress).transpose()?,
         partial: partial.as_deref().map(json).transpose()?,
     })
+}
+
+/// Reads what a task was given, or what is wrong with this task alone.
+pub(crate) fn inputs_of(
+    connection: &Connection,
+    files: &Files,
+    seq: u64,
+) -> Result<Result<Json, Fault>, Fault> {
+    match inputs(connection, files, seq) {
+        Ok(Some(inputs)) => Ok(Ok(inputs)),
+        Ok(None) => Ok(Err(Fault::Broken("a leased task without inputs"))),
+        Err(fault) if fault.is_of_one_task() => Ok(Err(fault)),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// The failure of a task whose inputs are gone.
+pub(crate) fn inputs_lost(guarantee: Guarantee) -> Error {
+    let message = "what the task was given is missing from the store";
+    let mut error = Error::new(Kind::StorageUnavailable, message).with_guarantee(guarantee);
+    error.hint = Some("submit it again; `doctor` names what is missing from the store".into());
+    error
 }
 
 /// Reads the payload of a task; `None` once its retention is over.

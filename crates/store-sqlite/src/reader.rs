@@ -16,7 +16,7 @@ use raincheck_core::worker::{Activity, Worker};
 
 use crate::database;
 use crate::fault::Fault;
-use crate::files::Files;
+use crate::files::{self, Files};
 use crate::list;
 use crate::owner;
 use crate::payload;
@@ -46,6 +46,7 @@ impl Reader {
     }
 
     fn try_open(path: &Path) -> Result<Option<Self>, Fault> {
+        let path = &files::behind_links(path);
         if !path.try_exists()? {
             return Ok(None);
         }

@@ -69,7 +69,9 @@ pub(crate) fn check_version(connection: &Connection) -> Result<(), Fault> {
     if version_of(connection, MIGRATIONS.len())? == MIGRATIONS.len() {
         return Ok(());
     }
-    Err(Fault::Foreign("it was written by an older version; start a server of this version once"))
+    Err(Fault::Foreign(
+        "it was written by an older version; start a server of this version once".into(),
+    ))
 }
 
 fn mark(step: &Transaction<'_>, version: usize) -> Result<(), Fault> {
@@ -88,13 +90,17 @@ fn version_of(connection: &Connection, newest: usize) -> Result<usize, Fault> {
         return Ok(0);
     }
     if owner != i64::from(APPLICATION) {
-        return Err(Fault::Foreign("it is the database of another program"));
+        return Err(Fault::Foreign("it is the database of another program".into()));
     }
     match usize::try_from(version) {
         Ok(version) if (1..=newest).contains(&version) => Ok(version),
-        Ok(_) | Err(_) => Err(Fault::Foreign(
-            "it was written by a newer version; start that version, or give another state folder",
-        )),
+        Ok(_) | Err(_) => {
+            let why = format!(
+                "it was written by a newer version: its tables are of version {version}, and this \
+                 version knows {newest}"
+            );
+            Err(Fault::Foreign(why.into()))
+        }
     }
 }
 

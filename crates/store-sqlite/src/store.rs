@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::Change;
+use raincheck_core::error::Guarantee;
 use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::scope::Scope;
@@ -24,7 +25,7 @@ use raincheck_core::task::{Artifact, Outcome, TaskEvent, TaskRecord, WaitReason}
 use raincheck_core::time::Timestamp;
 
 use crate::fault::Fault;
-use crate::files::{Files, INLINE, Stored};
+use crate::files::{self, Files, INLINE, Stored};
 use crate::front::{Front, Shared};
 use crate::housekeeper::Chore;
 use crate::list;
@@ -36,6 +37,9 @@ use crate::writer::{Start, Writer};
 
 /// How many KiB may be on their way to the disk; commands wait for room before they are applied.
 const ROOM: u32 = 64 << 10;
+
+/// The pause before work whose inputs could not be read is leased again.
+const READ_AGAIN: Duration = Duration::from_secs(1);
 
 /// How much of what expires on the disk goes in one transaction: nobody waits long behind it.
 const EXPIRE_AT_ONCE: u32 = 64;
@@ -67,6 +71,8 @@ impl Options {
 /// Keeps tasks in one SQLite file. See the [crate](crate) for what it promises.
 pub struct SqliteStore {
     options: Options,
+    /// The database file, behind all links.
+    path: PathBuf,
     pub(crate) shared: Arc<Shared>,
     files: Arc<Files>,
     pub(crate) readers: Arc<Readers>,
@@ -91,10 +97,12 @@ impl SqliteStore {
     /// Makes a store that touches nothing until it is [opened](TaskStore::open).
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let files = Arc::new(Files::new(&options.path));
-        let readers = Arc::new(Readers::new(options.path.clone(), Arc::clone(&files)));
+        let path = files::behind_links(&options.path);
+        let files = Arc::new(Files::new(&path));
+        let readers = Arc::new(Readers::new(path.clone(), Arc::clone(&files)));
         Self {
             options,
+            path,
             shared: Arc::new(Shared::new()),
             files,
             readers,
@@ -155,40 +163,87 @@ impl SqliteStore {
         room.map_err(|_| Error::new("the store is closed"))
     }
 
-    /// Adds what the tools are given: from memory while it is not committed, then from the disk.
-    async fn with_inputs(&self, leased: Vec<Leased>) -> Result<Vec<Claimed>, Error> {
+    /// Adds what the tools are given: from memory while it is not committed, then from the disk. What
+    /// cannot be read is [let go of](Self::let_go): whoever is answered has no part in it.
+    async fn with_inputs(&self, now: Timestamp, leased: Vec<Leased>) -> Given {
         let on_disk: Vec<u64> =
-            leased.iter().filter(|one| one.inputs.is_none()).map(|one| one.row.seq).collect();
-        let mut read = if on_disk.is_empty() {
-            Vec::new()
-        } else {
-            let read = self.readers.read(move |connection, files| {
-                let inputs = on_disk.iter().map(|seq| {
-                    payload::inputs(connection, files, *seq)?
-                        .ok_or(Fault::Broken("a leased task without inputs"))
-                });
+            leased.iter().filter(|one| one.inputs.is_none()).map(|one| one.record.seq).collect();
+        let mut read = Vec::new().into_iter();
+        let mut failure = None;
+        if !on_disk.is_empty() {
+            let inputs = self.readers.read(move |connection, files| {
+                let inputs = on_disk.iter().map(|seq| payload::inputs_of(connection, files, *seq));
                 inputs.collect::<Result<Vec<_>, _>>()
             });
-            read.await?
+            match inputs.await {
+                Ok(inputs) => read = inputs.into_iter(),
+                Err(error) => failure = Some(error),
+            }
         }
-        .into_iter();
-        let claimed = leased.into_iter().filter_map(|Leased { row, inputs }| {
-            Some(Claimed { inputs: inputs.or_else(|| read.next())?, record: row })
-        });
-        Ok(claimed.collect())
+        let (mut claimed, mut lost) = (Vec::with_capacity(leased.len()), Vec::new());
+        for Leased { record, inputs } in leased {
+            match inputs.map(Ok).or_else(|| read.next()) {
+                Some(Ok(inputs)) => claimed.push(Claimed { record, inputs }),
+                Some(Err(fault)) => {
+                    let task = record.id();
+                    tracing::error!(%task, error = ?fault, "the inputs of a task are gone");
+                    lost.push(unreadable(&record));
+                }
+                None => lost.push(unread(&record)),
+            }
+        }
+        self.let_go(now, lost);
+        Given { claimed, failure }
     }
+
+    /// Ends attempts that were leased and cannot begin: nothing waits for the commit.
+    fn let_go(&self, now: Timestamp, lost: Vec<Update>) {
+        if lost.is_empty() {
+            return;
+        }
+        let done = self.shared.transact(now, |front| {
+            for update in lost {
+                front.apply(|ledger| ledger.update(now, update));
+            }
+        });
+        if let Err(error) = done {
+            // Its lease lapses.
+            tracing::error!(%error, "an attempt that cannot begin was not given back");
+        }
+    }
+}
+
+/// What was leased and can begin.
+struct Given {
+    claimed: Vec<Claimed>,
+    /// Why something else could not.
+    failure: Option<Error>,
+}
+
+/// Ends the attempt of a task whose inputs are gone.
+fn unreadable(record: &TaskRecord) -> Update {
+    let error = payload::inputs_lost(Guarantee::NotExecuted);
+    let change = Change::Finish(Outcome::Failed(error));
+    Update { releases: true, ..Update::attempt(record.id(), record.fence, change) }
+}
+
+/// Gives back the attempt of a task whose inputs cannot be read now.
+fn unread(record: &TaskRecord) -> Update {
+    Update { releases: true, ..Update::attempt(record.id(), record.fence, Change::Undeliver) }
 }
 
 /// A leased task, with its inputs while they are in memory.
 struct Leased {
-    row: TaskRecord,
+    record: TaskRecord,
     inputs: Option<Json>,
 }
 
 fn lease(front: &mut Front, now: Timestamp, claim: Option<Claim>) -> Vec<Leased> {
     let Some(claim) = claim else { return Vec::new() };
     let rows = front.apply(|ledger| ledger.claim(now, &claim));
-    rows.into_iter().map(|row| Leased { inputs: front.take_inputs(row.id()), row }).collect()
+    rows.into_iter()
+        .map(|record| Leased { inputs: front.take_inputs(record.id()), record })
+        .collect()
 }
 
 /// Accepts one task; what is `stored` of it is taken when it is a new one.
@@ -251,7 +306,8 @@ impl TaskStore for SqliteStore {
     ) -> Result<Vec<Claimed>, Error> {
         self.shared.begin_opening()?;
         let start = Start {
-            path: self.options.path.clone(),
+            named: self.options.path.clone(),
+            path: self.path.clone(),
             durability: self.options.durability,
             shared: Arc::clone(&self.shared),
             files: Arc::clone(&self.files),
@@ -328,19 +384,26 @@ impl TaskStore for SqliteStore {
         let ((submitted, leased), receipt) = done?;
         let is_own = |leased: &Leased| {
             submitted.iter().any(
-                |one| matches!(one, Submitted::Inserted { record: row, .. } if row.id() == leased.row.id()),
+                |one| matches!(one, Submitted::Inserted { record: row, .. } if row.id() == leased.record.id()),
             )
         };
         // The commit of calls that are answered inline may lag behind their start [DUR-6].
         let receipt = if may_lag && leased.iter().all(is_own) { Receipt::Ready } else { receipt };
-        let claimed = self.with_inputs(leased).await?;
+        let claimed = self.with_inputs(now, leased).await.claimed;
         Ok(Write { value: (submitted, claimed), receipt })
     }
 
     async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
         let (leased, receipt) =
             self.shared.transact(now, |front| lease(front, now, Some(claim)))?;
-        Ok(Write { value: self.with_inputs(leased).await?, receipt })
+        match self.with_inputs(now, leased).await {
+            Given { claimed, failure: Some(error) } if claimed.is_empty() => {
+                // What was given back is in line again, and would be leased again at once.
+                tokio::time::sleep(READ_AGAIN).await;
+                Err(error)
+            }
+            Given { claimed, .. } => Ok(Write { value: claimed, receipt }),
+        }
     }
 
     async fn update(
@@ -383,7 +446,7 @@ impl TaskStore for SqliteStore {
         let done = self.transact(now, wanted, apply).await;
         self.drop_stored(all.into_iter().filter_map(|prepared| prepared.outcome));
         let ((verdicts, leased), receipt) = done?;
-        let claimed = self.with_inputs(leased).await?;
+        let claimed = self.with_inputs(now, leased).await.claimed;
         Ok(Write { value: (verdicts, claimed), receipt })
     }
 

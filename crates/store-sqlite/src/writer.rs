@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use raincheck_core::decide::Change;
+use raincheck_core::error::Guarantee;
 use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
 use raincheck_core::ledger::Ledger;
-use raincheck_core::store::{Claimed, Durability, Error};
-use raincheck_core::task::TaskRecord;
+use raincheck_core::store::{Claimed, Durability, Error, Update};
+use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_core::time::Timestamp;
 
 use crate::batch::Batch;
@@ -29,6 +31,8 @@ use crate::write;
 
 /// What a writer needs to begin.
 pub(crate) struct Start {
+    /// The database file as it was named, which may be a link.
+    pub(crate) named: PathBuf,
     pub(crate) path: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) shared: Arc<Shared>,
@@ -64,27 +68,32 @@ impl Writer {
             std::fs::create_dir_all(folder).map_err(Fault::from)?;
         }
         let mut lock = Lock::take(&start.path, start.now)?;
+        database::fetch_contents(&start.named, &start.path)?;
         let is_checked_later = database::is_checked_later(&start.path);
         let mut connection = database::open(&start.path, start.durability, start.now)?;
         let statements = Statements::new();
         let taken = Log::of(&mut connection, &start.path, start.durability).and_then(|log| {
             Ok((log, take_over(&start, &connection, &statements, Vec::new(), start.reattach)?))
         });
-        let (log, (ledger, settled, epoch, rows)) = match taken {
+        let (log, (mut ledger, settled, epoch, rows)) = match taken {
             Ok(taken) => taken,
             Err(fault) if fault.is_damage() => {
-                drop(connection);
+                database::close_damaged(connection);
                 return Err(database::keep_aside(&start.path, start.now));
             }
             Err(fault) => return Err(fault.into()),
         };
+        database::begin_use(&connection)?;
         // The log is there by now. That its name lasts, the database does not make sure of.
         database::keep_names(&start.path)?;
         lock.set_instance(epoch)?;
         start.files.begin_epoch(epoch);
         database::keep_log(&start.path, start.durability)?;
         database::sweep(&connection, &start.files)?;
-        let survivors = with_inputs(&connection, &start.files, rows)?;
+        let survivors = with_inputs(&connection, &start.files, rows, |record, error| {
+            let lost = Change::Finish(Outcome::Failed(error));
+            ledger.update(start.now, Update::attempt(record.id(), record.fence, lost));
+        })?;
         let files = Arc::clone(&start.files);
         let housekeeper = Housekeeper::start(&start.path, start.durability, files)?;
         if is_checked_later {
@@ -239,17 +248,24 @@ fn take_over(
     Ok((ledger, settled, epoch, rows))
 }
 
+/// Adds what the tools were given. A task whose inputs are gone is `lost`, and no other.
 fn with_inputs(
     connection: &Connection,
     files: &Files,
     rows: Vec<TaskRecord>,
+    mut lost: impl FnMut(&TaskRecord, raincheck_core::error::Error),
 ) -> Result<Vec<Claimed>, Fault> {
-    let claimed = rows.into_iter().map(|row| {
-        let inputs = payload::inputs(connection, files, row.seq)?
-            .ok_or(Fault::Broken("a leased task without inputs"))?;
-        Ok(Claimed { record: row, inputs })
-    });
-    claimed.collect()
+    let mut claimed = Vec::with_capacity(rows.len());
+    for record in rows {
+        match payload::inputs_of(connection, files, record.seq)? {
+            Ok(inputs) => claimed.push(Claimed { record, inputs }),
+            Err(fault) => {
+                tracing::error!(task = %record.id(), error = ?fault, "the inputs of a task are gone");
+                lost(&record, payload::inputs_lost(Guarantee::Unknown));
+            }
+        }
+    }
+    Ok(claimed)
 }
 
 #[cfg(test)]

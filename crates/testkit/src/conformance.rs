@@ -77,6 +77,7 @@ where
 {
     logs::pages_have_no_gap_and_no_repeat(&*make().await).await;
     logs::a_quota_leaves_one_record_with_counts(&*make().await).await;
+    logs::lines_without_text_count_against_the_quota(&*make().await).await;
     logs::an_older_attempt_adds_nothing(&*make().await).await;
     logs::numbers_go_on_across_attempts(&*make().await).await;
     logs::what_is_removed_is_gone(&*make().await).await;

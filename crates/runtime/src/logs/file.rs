@@ -40,8 +40,6 @@ struct Loaded {
     len: u64,
     /// The number of the last line.
     last: u64,
-    /// The bytes of text that count against the quota.
-    kept: u64,
     /// Some line numbers and where their records begin.
     index: Vec<(u64, u64)>,
     /// The record that tells what was dropped: always the last one.
@@ -252,9 +250,6 @@ impl Loaded {
                 ts: line.ts,
                 is_behind: false,
             });
-            if self.mark.is_none() {
-                self.kept += line.message.len() as u64;
-            }
             self.last = line.seq;
             self.len += n as u64;
         }
@@ -275,42 +270,48 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Takes one line, split when it is too long; `false` when it does not fit into the quota.
+    /// Takes one line, split when it is too long; `false` when what would be stored of it does not fit
+    /// into the quota.
     fn push(&mut self, draft: &Draft, quota: u64) -> io::Result<bool> {
+        let (begin, first) = (self.buffer.len(), self.loaded.last + 1);
+        let mut places = Vec::new();
         let mut rest = &*draft.message;
-        if self.loaded.kept + rest.len() as u64 > quota {
-            return Ok(false);
-        }
         loop {
             let piece = clip(rest, MAX_LINE);
             rest = rest.get(piece.len()..).unwrap_or_default();
-            self.loaded.kept += piece.len() as u64;
-            self.record(&Line {
-                seq: self.loaded.last + 1,
-                ts: draft.ts,
-                stream: draft.stream,
-                level: draft.level,
-                message: piece.into(),
-            })?;
+            let seq = first + places.len() as u64;
+            places.push((seq, self.end()));
+            let (ts, stream, level) = (draft.ts, draft.stream, draft.level);
+            let line = Line { seq, ts, stream, level, message: piece.into() };
+            record::write(&mut self.buffer, &line)?;
+            if self.end() > quota {
+                self.buffer.truncate(begin);
+                return Ok(false);
+            }
             if rest.is_empty() {
-                return Ok(true);
+                break;
             }
         }
+        for (seq, at) in places {
+            self.loaded.note(seq, at);
+            self.loaded.last = seq;
+        }
+        Ok(true)
+    }
+
+    /// Where the next record begins: so much is stored before it.
+    fn end(&self) -> u64 {
+        self.loaded.len + self.buffer.len() as u64
     }
 
     /// Takes the record that tells what was dropped.
     fn mark(&mut self, dropped: Dropped, ts: Timestamp, quota: u64) -> io::Result<()> {
-        let at = self.loaded.len + self.buffer.len() as u64;
-        self.record(&dropped.record(self.loaded.last + 1, ts, quota))?;
-        self.loaded.mark = Some(Mark { dropped, at, ts, is_behind: false });
-        Ok(())
-    }
-
-    fn record(&mut self, line: &Line) -> io::Result<()> {
-        let at = self.loaded.len + self.buffer.len() as u64;
-        record::write(&mut self.buffer, line)?;
+        let at = self.end();
+        let line = dropped.record(self.loaded.last + 1, ts, quota);
+        record::write(&mut self.buffer, &line)?;
         self.loaded.note(line.seq, at);
         self.loaded.last = line.seq;
+        self.loaded.mark = Some(Mark { dropped, at, ts, is_behind: false });
         Ok(())
     }
 

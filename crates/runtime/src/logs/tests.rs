@@ -71,12 +71,41 @@ async fn a_log_goes_on_after_a_restart_without_the_line_that_was_cut_off() {
     assert_eq!(seen, [(1, "a"), (2, "c")]);
 }
 
+/// What one line takes in the file.
+fn stored(seq: u64, message: &str) -> u64 {
+    let draft = draft(message);
+    let (ts, stream, level) = (draft.ts, draft.stream, draft.level);
+    let mut bytes = Vec::new();
+    let line = Line { seq, ts, stream, level, message: draft.message };
+    super::record::write(&mut bytes, &line).expect("a buffer takes it");
+    bytes.len() as u64
+}
+
+#[tokio::test]
+async fn a_quota_bounds_what_is_stored_whatever_the_lines_are() {
+    // [LOG-2]
+    let root = tempfile::tempdir().expect("a directory");
+    for (n, text) in ["", "y", "\u{1}\u{1}\u{1}", &"long ".repeat(1_000)].into_iter().enumerate() {
+        let logs = FileLogs::new(root.path().join(n.to_string()));
+        logs.limit(ID, 100_000).await;
+        for _ in 0..30 {
+            let lines = drafts(std::iter::repeat_n(text.to_owned(), 100));
+            logs.append(ID, FENCE, lines).await.expect("kept or counted");
+        }
+        logs.close(ID).await.expect("closed");
+        let path = root.path().join(n.to_string()).join(ID.to_string()).join("log");
+        let size = std::fs::metadata(path).expect("the file").len();
+        assert!((94_000..100_200).contains(&size), "{size} bytes of {text:?}");
+    }
+}
+
 #[tokio::test]
 async fn beyond_the_quota_one_record_tells_what_was_dropped() {
     // [LOG-2]
     let root = tempfile::tempdir().expect("a directory");
     let logs = FileLogs::new(root.path());
-    logs.limit(ID, 10).await;
+    let quota = stored(1, "12345");
+    logs.limit(ID, quota).await;
     let last = logs.append(ID, FENCE, drafts(["12345".into(), "123456".into()])).await;
     assert_eq!(last.expect("kept"), 2);
     let told = |lines: &[Line]| lines.last().expect("a record").message.to_string();
@@ -87,11 +116,13 @@ async fn beyond_the_quota_one_record_tells_what_was_dropped() {
     logs.close(ID).await.expect("closed");
     let lines = all(&logs, 10).await;
     assert_eq!(lines.len(), 2, "the record stands alone and last");
-    let text = "truncated: 1,001 lines (1,006 bytes) beyond the quota of 10 bytes were dropped";
+    let text = format!(
+        "truncated: 1,001 lines (1,006 bytes) beyond the quota of {quota} bytes were dropped"
+    );
     assert_eq!(told(&lines), text);
     let reopened = FileLogs::new(root.path());
     reopened.append(ID, FENCE, vec![draft("x")]).await.expect("counted");
-    reopened.limit(ID, 10).await;
+    reopened.limit(ID, quota).await;
     reopened.close(ID).await.expect("closed");
     assert!(told(&all(&reopened, 10).await).starts_with("truncated: 1,002 lines (1,007 bytes)"));
 }
@@ -229,8 +260,12 @@ proptest::proptest! {
                 break;
             }
         }
-        let mut text = 0;
-        let fits = |size: &&usize| { text += **size as u64; text <= quota };
+        let (mut text, mut seq) = (0, 0);
+        let fits = |size: &&usize| {
+            seq += 1;
+            text += stored(seq, &"x".repeat(**size));
+            text <= quota
+        };
         let kept: Vec<usize> = sizes.iter().take_while(fits).copied().collect();
         let dropped = &sizes[kept.len()..];
         let seen: Vec<usize> = lines.iter().map(|line| line.message.len()).collect();

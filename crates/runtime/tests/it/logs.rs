@@ -54,6 +54,26 @@ async fn follow(world: World) {
     assert_eq!(&*seen[4].message, "line 5\\x1b[2J", "what a terminal would act on is shown");
 }
 
+/// What a hundred lines of ten characters take in a file.
+fn quota() -> u64 {
+    let line = |seq: u64| {
+        let ts = "1970-01-01T00:00:00.000Z";
+        let text = "0123456789";
+        format!(
+            r#"{{"seq":{seq},"ts":"{ts}","stream":"stdout","level":"info","message":"{text}"}}"#
+        )
+    };
+    (1..=100).map(|seq| line(seq).len() as u64 + 1).sum()
+}
+
+/// The record of another hundred lines.
+fn told() -> String {
+    let (thousands, rest) = (quota() / 1_000, quota() % 1_000);
+    format!(
+        "truncated: 100 lines (1,000 bytes) beyond the quota of {thousands},{rest:03} bytes were dropped"
+    )
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_log_is_followed_without_a_gap_or_a_repeat() {
     // [LOG-1] [CALL-4]
@@ -105,7 +125,7 @@ async fn a_runaway_log_is_cut_with_its_counts_and_the_tool_goes_on() {
     // [LOG-2]
     let root = tempfile::tempdir().expect("a directory");
     let tools = Functions::new().with(spec("flood"), |_, context| async move {
-        context.limit_logs(1000).await;
+        context.limit_logs(quota()).await;
         for n in 0..200 {
             context.log(Stream::Stdout, Level::Info, &format!("{n:010}")).await;
         }
@@ -123,8 +143,8 @@ async fn a_runaway_log_is_cut_with_its_counts_and_the_tool_goes_on() {
         lines.extend(page.items);
     }
     assert_eq!(lines.len(), 101);
-    let told = "truncated: 100 lines (1,000 bytes) beyond the quota of 1,000 bytes were dropped";
-    assert_eq!((lines[100].seq, &*lines[100].message), (101, told));
+    let told = told();
+    assert_eq!((lines[100].seq, &*lines[100].message), (101, &*told));
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +156,7 @@ async fn the_log_of_a_task_that_ends_between_two_attempts_is_closed() {
     let tools = Functions::new().with(
         ToolSpec { retry: policy, ..spec("flood") },
         |_, context| async move {
-            context.limit_logs(1000).await;
+            context.limit_logs(quota()).await;
             for n in 0..200 {
                 context.log(Stream::Stdout, Level::Info, &format!("{n:010}")).await;
             }
@@ -147,12 +167,12 @@ async fn the_log_of_a_task_that_ends_between_two_attempts_is_closed() {
     let id = world.call("flood").await;
     world.reaches(id, State::Waiting).await;
     world.cancel(id).await;
-    let told = "truncated: 100 lines (1,000 bytes) beyond the quota of 1,000 bytes were dropped";
+    let told = told();
     let mut watch = world.handle.watch(id);
     let is_closed = async {
         loop {
             let lines = world.page(id, 100, Duration::ZERO).await.items;
-            if lines.iter().map(|line| &*line.message).collect::<Vec<_>>() == [told] {
+            if lines.iter().map(|line| &*line.message).collect::<Vec<_>>() == [&*told] {
                 return;
             }
             watch.changed().await;

@@ -7,6 +7,7 @@
     reason = "a test that meets something else has failed"
 )]
 
+mod apart;
 mod conformance;
 mod content;
 mod crash;
