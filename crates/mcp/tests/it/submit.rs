@@ -71,10 +71,13 @@ async fn one_key_is_one_task_however_the_inputs_are_spelled() {
     let again =
         keyed(&mut session, "same", r#"{ "e":"\u00e9", "b":{"d":null,"c":[1,2]}, "a":1 }"#).await;
     assert_eq!((&again["task_id"], &again["existing"]), (&first["task_id"], &json!(true)));
+    let by_value =
+        keyed(&mut session, "same", r#"{"a":1.0,"b":{"c":[10e-1,2],"d":null},"e":"é"}"#).await;
+    assert_eq!((&by_value["task_id"], &by_value["existing"]), (&first["task_id"], &json!(true)));
     let others = [
         r#"{"a":1,"b":{"c":[2,1],"d":null},"e":"é"}"#,
         r#"{"a":1,"b":{"c":[1,2]},"e":"é"}"#,
-        r#"{"a":1.0,"b":{"c":[1,2],"d":null},"e":"é"}"#,
+        r#"{"a":1.5,"b":{"c":[1,2],"d":null},"e":"é"}"#,
         r#"{"a":"1","b":{"c":[1,2],"d":null},"e":"é"}"#,
         r#"{"a":1,"b":{"c":[1,2],"d":null},"e":"e\u0301"}"#,
     ];

@@ -156,7 +156,9 @@ async fn a_reader_follows_what_another_process_writes() {
     let (writer, reader) = (FileLogs::new(root.path()), FileLogs::new(root.path()));
     let path = root.path().join(ID.to_string()).join("log");
     assert!(all(&reader, 10).await.is_empty());
-    writer.limit(ID, 40).await;
+    // Six short lines fit, and a longer one does not.
+    let quota = (1..=6).map(|seq| stored(seq, "text")).sum::<u64>() + 100;
+    writer.limit(ID, quota).await;
     for n in 1..=3 {
         writer.append(ID, FENCE, drafts((0..n).map(|_| "text".into()))).await.expect("kept");
         assert_eq!(all(&reader, 2).await, all(&writer, 10).await);
