@@ -16,8 +16,8 @@ use raincheck_core::lane;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Cursor, Error, Filter, Found, Heartbeat,
-    HeartbeatReply, LaneView, Page, Receipt, Submit, Submitted, TaskStore, Update, UpdateResult,
-    Write,
+    HeartbeatReply, LaneView, Page, Receipt, Submit, Submitted, TaskStatus, TaskStore, Update,
+    UpdateResult, Write,
 };
 use raincheck_core::task::{Artifact, TaskEvent, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
@@ -150,6 +150,14 @@ impl<S: TaskStore> TaskStore for PlacedStore<S> {
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
         self.store.find(scope, id).await
+    }
+
+    async fn status(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskStatus>, Error> {
+        self.store.status(scope, id).await
+    }
+
+    async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+        self.store.record(scope, id).await
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {

@@ -181,6 +181,7 @@ pub(crate) fn close_damaged(connection: Connection) {
     if let Err(error) = quiet {
         tracing::warn!(%error, "the log of a damaged store is written back");
     }
+    drop(connection);
 }
 
 /// Lets the writer wait for other programs from now on.

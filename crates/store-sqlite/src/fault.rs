@@ -118,14 +118,16 @@ fn sql_hint(error: &rusqlite::Error) -> &'static str {
 }
 
 fn io_hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FREE_SPACE,
-        io::ErrorKind::PermissionDenied
-        | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotFound
-        | io::ErrorKind::NotADirectory => ELSEWHERE,
-        _ => LOOK,
-    }
+    const KNOWN: [(io::ErrorKind, &str); 6] = [
+        (io::ErrorKind::StorageFull, FREE_SPACE),
+        (io::ErrorKind::QuotaExceeded, FREE_SPACE),
+        (io::ErrorKind::PermissionDenied, ELSEWHERE),
+        (io::ErrorKind::ReadOnlyFilesystem, ELSEWHERE),
+        (io::ErrorKind::NotFound, ELSEWHERE),
+        (io::ErrorKind::NotADirectory, ELSEWHERE),
+    ];
+    let known = KNOWN.iter().find(|(kind, _)| *kind == error.kind());
+    known.map_or(LOOK, |(_, hint)| hint)
 }
 
 fn sql_words(error: &rusqlite::Error) -> String {

@@ -205,7 +205,10 @@ async fn submits_are_accepted_in_the_order_in_which_they_came() {
         );
         let seqs = [one, two, three].map(|submitted| match submitted {
             Submitted::Inserted { record, .. } => record.seq,
-            other => panic!("{other:?}"),
+            other @ (Submitted::Existing(_)
+            | Submitted::Conflict(_)
+            | Submitted::Full { .. }
+            | Submitted::NoLane) => panic!("{other:?}"),
         });
         assert!(seqs.is_sorted(), "{seqs:?}");
     }
