@@ -8,6 +8,7 @@ use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::doctor::{self, Finding, Patient, Report};
 use raincheck_app::paths::Paths;
 use raincheck_browser::extension::{Copy, Places, compare};
+use raincheck_store_sqlite::Reader;
 
 use crate::{BINARY, THIS, extension, places, wait_for};
 
@@ -29,7 +30,13 @@ const APPLICATIONS: &[&str] = &[
 
 /// Runs every check.
 pub(crate) fn examine(shared: &Shared, serving: &Serving, port: u16, now: Timestamp) -> Report {
-    let report = doctor::examine(&Patient { binary: &THIS, shared, serving, now });
+    let report = doctor::examine(&Patient {
+        binary: &THIS,
+        shared,
+        serving,
+        now,
+        missing_contents: Reader::missing_contents_of,
+    });
     // Without folders, which was told, there is nothing more to look at.
     let Ok(paths) = Paths::resolve(BINARY, shared) else { return report };
     let places = places(&paths);

@@ -79,7 +79,13 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Serve => wiring::serve(shared, serving).map(|()| Exit::Done),
         Common::Demo => demo::run().map(|()| Exit::Done),
         Common::Doctor { json } => {
-            let patient = Patient { binary: &THIS, shared, serving, now: now() };
+            let patient = Patient {
+                binary: &THIS,
+                shared,
+                serving,
+                now: now(),
+                missing_contents: Reader::missing_contents_of,
+            };
             let report = doctor::examine(&patient).with([process_table()]);
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(report.exit())

@@ -6,6 +6,7 @@ mod programs;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use raincheck_core::ids::TaskId;
 use raincheck_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,6 +27,9 @@ pub struct Patient<'a> {
     pub serving: &'a Serving,
     /// What the wall clock says.
     pub now: Timestamp,
+    /// Finds tasks of a store, as many as are asked for, of which a content is missing; `None` when the
+    /// store cannot be read.
+    pub missing_contents: fn(&Path, usize) -> Option<Vec<TaskId>>,
 }
 
 /// How grave a finding is.
@@ -178,7 +182,16 @@ mod tests {
         args.extend(flags);
         let Cli { shared, serving } = Cli::try_parse_from(args).expect("flags");
         let now = Timestamp::from_millis(NOW);
-        examine(&Patient { binary, shared: &shared, serving: &serving, now })
+        examine(&Patient {
+            binary,
+            shared: &shared,
+            serving: &serving,
+            now,
+            missing_contents: |store, _| {
+                assert!(store.ends_with("store.db"), "{}", store.display());
+                Some(vec![TaskId::from_parts(1, [1; 10])])
+            },
+        })
     }
 
     fn bad(report: &Report) -> Vec<&'static str> {
@@ -192,6 +205,17 @@ mod tests {
         assert_eq!(bad(&report), Vec::<&str>::new(), "{}", report.text(Palette::plain()));
         assert_eq!(report.exit(), Exit::Done);
         assert!(report.findings().count() >= 10);
+    }
+
+    #[test]
+    fn a_task_without_its_contents_is_named() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let report = examined(dir.path(), "", &[]);
+        let named = TaskId::from_parts(1, [1; 10]).to_string();
+        let found = report.findings().find(|finding| finding.check == "contents");
+        assert!(found.is_some_and(|finding| finding.says.contains(&named)));
+        let memory = examined(dir.path(), "", &["--store", "memory"]);
+        assert!(memory.findings().all(|finding| finding.check != "contents"));
     }
 
     #[test]

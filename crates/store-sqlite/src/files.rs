@@ -110,6 +110,11 @@ impl Files {
         sync_folder(&self.folder)
     }
 
+    /// Tells whether a file is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.folder.join(name).is_file()
+    }
+
     pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         fs::read(self.folder.join(name))
     }

@@ -25,6 +25,12 @@ use crate::schema;
 
 const WORKERS: &str =
     "SELECT id, lane, last_heartbeat, current_task FROM workers ORDER BY lane, id";
+const CONTENTS: &str = "SELECT t.id, i.file FROM inputs i JOIN tasks t ON t.seq = i.seq \
+    WHERE i.file IS NOT NULL \
+    UNION ALL SELECT t.id, r.outcome_file FROM results r JOIN tasks t ON t.seq = r.seq \
+    WHERE r.outcome_file IS NOT NULL \
+    UNION ALL SELECT t.id, r.late_file FROM results r JOIN tasks t ON t.seq = r.seq \
+    WHERE r.late_file IS NOT NULL";
 const POSITION: &str = "SELECT count(*) FROM tasks WHERE state = 'queued' AND lane = ?1 \
     AND (priority > ?2 OR (priority = ?2 AND seq < ?3))";
 
@@ -100,6 +106,29 @@ impl Reader {
         let place = params![row.task.lane.as_str(), row.task.priority, row.seq.cast_signed()];
         let n = self.connection.query_row(POSITION, place, |row| row.get(0));
         Ok(Some(n.map_err(Fault::from)?))
+    }
+
+    /// Lists tasks of which a content's file is missing, of all scopes and at most `limit`; `None` when
+    /// the store cannot be read. A server may forget a task meanwhile, which takes its files with it.
+    #[must_use]
+    pub fn missing_contents_of(path: &Path, limit: usize) -> Option<Vec<TaskId>> {
+        match Self::open(path).ok()? {
+            Some(reader) => reader.try_missing_contents(limit).ok(),
+            None => Some(Vec::new()),
+        }
+    }
+
+    fn try_missing_contents(&self, limit: usize) -> Result<Vec<TaskId>, Fault> {
+        let mut statement = self.connection.prepare(CONTENTS)?;
+        let mut found = statement.query([])?;
+        let mut missing = Vec::new();
+        while let Some(row) = found.next()? {
+            let (id, name) = (rows::task_id(row.get(0)?)?, row.get::<_, String>(1)?);
+            if missing.len() < limit && !missing.contains(&id) && !self.files.has(&name) {
+                missing.push(id);
+            }
+        }
+        Ok(missing)
     }
 
     /// Lists the [workers](Self::workers) of a file that have a task; `None` when it cannot be read.

@@ -9,7 +9,7 @@ use raincheck_core::time::Timestamp;
 use raincheck_loopback::endpoint;
 
 use super::{Finding, Patient, programs};
-use crate::config::File;
+use crate::config::{File, Store};
 use crate::instance::{self, Card, Seen};
 use crate::listeners;
 use crate::logging;
@@ -42,6 +42,7 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
         Ok(paths) => {
             findings.extend(state_folder(&paths.home, patient.now));
             findings.push(servers(&paths.home, patient.binary.on_shared_store));
+            findings.extend(contents(patient, &paths));
             findings.extend(runs_programs.then(|| listener(&paths)));
         }
         Err(failure) => {
@@ -190,6 +191,28 @@ fn free_space(home: &Path) -> Option<Finding> {
 #[cfg(not(unix))]
 fn free_space(_home: &Path) -> Option<Finding> {
     None
+}
+
+/// Names tasks of which a file of inputs or results is missing.
+fn contents(patient: &Patient<'_>, paths: &Paths) -> Option<Finding> {
+    const MOST: usize = 10;
+    let file = patient.shared.load(patient.binary, patient.serving).ok()?;
+    let Store::Path(path) = patient.shared.store(&file, &paths.home) else { return None };
+    let missing = (patient.missing_contents)(&path, MOST)?;
+    if missing.is_empty() {
+        return None;
+    }
+    let ids: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let more = if missing.len() == MOST { ", and perhaps more" } else { "" };
+    Some(Finding::note(
+        "contents",
+        format!(
+            "files of inputs or results beside {} are missing for {}{more}",
+            path.display(),
+            ids.join(", ")
+        ),
+        "only these tasks are affected: restore the files from a backup, or run them again",
+    ))
 }
 
 /// Tells when the file system refuses the locks that keep a store to one server.

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use raincheck_core::content::Json;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
-use raincheck_core::store::{Cursor, Filter, Found, Heartbeat, TaskStore as _};
+use raincheck_core::store::{Cursor, Filter, Found, Heartbeat, Submit, TaskStore as _};
 use raincheck_store_sqlite::{Reader, SqliteStore};
 
 use crate::kit::*;
@@ -122,4 +123,23 @@ fn what_is_no_store_is_said_to_be_none() {
     other.execute_batch("CREATE TABLE theirs (x INTEGER)").expect("a table");
     let error = Reader::open(&path).expect_err("not ours");
     assert!(error.to_string().contains("another program"), "{error}");
+}
+
+#[tokio::test]
+async fn tasks_without_their_contents_are_named() {
+    // [DUR-5]
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tasks.db");
+    assert_eq!(Reader::missing_contents_of(&path, 9), Some(Vec::new()));
+    let (store, _) = open(folder.path()).await;
+    let large = Json::parse(format!("\"{}\"", "x".repeat(300 << 10))).expect("JSON");
+    for n in 0..3 {
+        let inputs = if n == 1 { Json::empty_object() } else { large.clone() };
+        submit(&store, Submit { inputs, ..one(n, |_| {}) }).await;
+    }
+    store.barrier().committed().await.expect("a commit");
+    assert_eq!(Reader::missing_contents_of(&path, 9), Some(Vec::new()));
+    std::fs::remove_dir_all(folder.path().join("tasks.db.contents")).expect("contents");
+    assert_eq!(Reader::missing_contents_of(&path, 9), Some(vec![id(0), id(2)]));
+    assert_eq!(Reader::missing_contents_of(&path, 1), Some(vec![id(0)]));
 }
