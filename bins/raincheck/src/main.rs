@@ -32,7 +32,7 @@ const THIS: Binary = Binary {
     on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",
 };
 
-/// Any command as a durable MCP tool: long calls answer with a ticket, results are read later
+/// Any command as a durable MCP tool: long calls answer with a task id, results are read later
 #[derive(Parser, Debug)]
 #[command(name = BINARY, version, subcommand_precedence_over_arg = true)]
 struct Cli {

@@ -76,7 +76,7 @@ pub struct Serving {
     #[arg(long, global = true, env = "RAINCHECK_STRUCTURED_CONTENT")]
     #[arg(value_parser = clap::builder::BoolishValueParser::new())]
     pub structured_content: bool,
-    /// How long a direct call waits before it answers with a handle, in seconds
+    /// How long a direct call waits before it answers with a task id, in seconds
     #[arg(long, global = true, value_name = "SECONDS", env = "RAINCHECK_WAIT_S")]
     #[arg(value_parser = seconds, allow_hyphen_values = true)]
     pub wait_s: Option<Duration>,

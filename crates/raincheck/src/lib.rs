@@ -1,6 +1,6 @@
 //! Raincheck for embedders: a tool call takes a rain check.
 //!
-//! A caller of a long tool gets a ticket when its patience ends, and comes back for the result. A
+//! A caller of a long tool gets a task id when its wait ends, and comes back for the result. A
 //! server of your own has that in a few lines:
 //!
 //! ```no_run

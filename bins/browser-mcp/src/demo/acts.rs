@@ -12,7 +12,7 @@ const BROWSER_MS: u64 = 18_000;
 /// How long calls wait that are to bring the end of a command.
 const END_MS: u64 = 15_000;
 
-/// How long calls wait that are to bring a handle.
+/// How long calls wait that are to bring a correlation id.
 const HANDLE_MS: u64 = 300;
 
 /// Shows everything.
@@ -58,7 +58,7 @@ async fn fast(session: &Session) -> Result<(), Unmet> {
 /// Returns the command and its result.
 async fn slow(session: &Session) -> Result<(String, Value), Unmet> {
     let show = session.transcript;
-    show.heading("2. A slow script answers with a handle, and its result is read later")?;
+    show.heading("2. A slow script answers with a correlation id, and its result is read later")?;
     let call = run(session, &BREW, HANDLE_MS).await?;
     let id = handle(session, &call)?;
     let result = read(session, &id).await?;
@@ -154,7 +154,7 @@ fn complete(answer: &Answer) -> Result<&Value, Unmet> {
     result.ok_or_else(|| Unmet(format!("there is no result in {}", answer.data)))
 }
 
-/// Checks that a call answered with a handle, and returns the id.
+/// Checks that a call answered with a correlation id, and returns the id.
 fn handle(session: &Session, call: &Answer) -> Result<String, Unmet> {
     let status = call.text("/status")?;
     // A browser that is busy has not taken it yet.

@@ -22,9 +22,9 @@ pub(super) async fn all(session: &mut Session) -> Result<(), Unmet> {
 
 async fn long_call(session: &Session) -> Result<(), Unmet> {
     let show = session.transcript;
-    show.heading("1. A long call answers with a ticket, and the work goes on")?;
+    show.heading("1. A long call answers with a task id, and the work goes on")?;
     let call = session.call("render", json!({ "frames": N_FRAMES })).await?;
-    let task = ticket(session, &call)?;
+    let task = task_id(session, &call)?;
 
     let status = session.call("get_task_status", json!({ "task_id": task })).await?;
     status.expect("/state", "running")?;
@@ -77,7 +77,7 @@ async fn cancel(session: &Session) -> Result<(), Unmet> {
     let show = session.transcript;
     show.heading("4. A run without end is cancelled")?;
     let call = session.call("watch", json!({})).await?;
-    let task = ticket(session, &call)?;
+    let task = task_id(session, &call)?;
     let reason = json!({ "task_id": task, "reason": "seen enough" });
     let cancelled = session.call("cancel_task", reason).await?;
     let acknowledged = cancelled.data.get("acknowledged").and_then(Value::as_bool);
@@ -89,12 +89,12 @@ async fn cancel(session: &Session) -> Result<(), Unmet> {
     show.answer(result.took, "cancelled: the program and everything it started are gone")
 }
 
-/// Checks that a call answered with a handle, and returns the task's id.
-fn ticket(session: &Session, call: &Answer) -> Result<String, Unmet> {
+/// Checks that a call answered with a task id, and returns the task's id.
+fn task_id(session: &Session, call: &Answer) -> Result<String, Unmet> {
     let status = call.text("/status")?;
-    expect(status == "running" && !call.is_error, || format!("no ticket: {}", call.data))?;
+    expect(status == "running" && !call.is_error, || format!("no task id: {}", call.data))?;
     let task = call.text("/task_id")?.to_owned();
-    session.transcript.answer(call.took, &format!("ticket {task}, {}", progress(call)))?;
+    session.transcript.answer(call.took, &format!("task {task}, {}", progress(call)))?;
     let next = call.text("/next/tool")?;
     session.transcript.detail(&format!("next: {next} {}", call.json("/next/arguments")))?;
     Ok(task)

@@ -73,7 +73,7 @@ pub(super) const POLICY: &[Key] = &[
     key(
         "on_disconnect",
         Form::OneOf(&["detach", "cancel"]),
-        "What becomes of a call without a handle when its caller goes away.",
+        "What becomes of a call without a task id when its caller goes away.",
     ),
     key("idempotent", Form::Flag, "Whether it may be run twice without harm (default false)."),
     key("max_attempts", Form::Whole(1, 100), "How many attempts there may be (default 1)."),

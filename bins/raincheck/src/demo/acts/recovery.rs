@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{artifact, progress, ticket};
+use super::{artifact, progress, task_id};
 use crate::demo::session::Session;
 use crate::demo::{Answer, Unmet, expect};
 
@@ -15,7 +15,7 @@ pub(super) async fn show(session: &mut Session) -> Result<(), Unmet> {
     show.heading("3. The server is killed, and nothing is lost or run twice")?;
     let starts_before = session.starts()?;
     let call = session.call("render", json!({ "frames": N_FRAMES })).await?;
-    let task = ticket(session, &call)?;
+    let task = task_id(session, &call)?;
     let mut place = Place { task: &task, cursor: None, step: 0 };
     place.move_on(session).await?;
 
