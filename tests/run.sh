@@ -116,6 +116,17 @@ cargo_deny() {
     printf '%s\n' "$CARGO_DENY" >"$folder/made-from"
 }
 
+# They are workspaces of their own, so that no other step notices a dependency that they lack.
+lock_files() {
+    local manifest
+    for manifest in tests/bench/Cargo.toml tests/bench/queue-peers/Cargo.toml; do
+        cargo update --quiet --workspace --locked --manifest-path "$manifest" || {
+            printf 'bring it up to date with: cargo update --workspace --manifest-path %s\n' "$manifest" >&2
+            return 1
+        }
+    done
+}
+
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 }
@@ -135,6 +146,7 @@ step "the browser extension" node --test crates/browser/extension-tests/*.test.m
 step "examples in the documentation" cargo test --workspace --doc
 step "documentation" documentation
 step "tidy" cargo xtask tidy
+step "lock files of the benchmarks" lock_files
 step "licences and sources" "$RAINCHECK_TEST_TOOLS/cargo-deny/bin/cargo-deny" --log-level error \
     check -D unmatched-skip -D unnecessary-skip bans licenses sources
 printf '==> all passed in %d s\n' "$((SECONDS - started))"
