@@ -30,9 +30,9 @@
 //!         return Err("an echo is a task".into());
 //!     };
 //!     let wait = Duration::from_secs(10);
-//!     let view = handle.wait_end(&Scope::local(), accepted.row.id(), wait).await?;
+//!     let view = handle.wait_end(&Scope::local(), accepted.record.id(), wait).await?;
 //!     stop.cancel();
-//!     Ok::<_, Box<dyn std::error::Error>>(view.row.state)
+//!     Ok::<_, Box<dyn std::error::Error>>(view.record.state)
 //! };
 //! let (state, ()) = tokio::join!(client, service.run(stop.clone()));
 //! assert_eq!(state?.as_str(), "succeeded");
