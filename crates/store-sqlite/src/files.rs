@@ -172,6 +172,7 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
 /// Puts a folder's names on the disk, and its own name in the folder above, and so on: any of them
 /// may have been made a moment ago, by whomever.
 pub(crate) fn sync_folders_above(folder: &Path) -> io::Result<()> {
+    let folder = or_current(folder);
     sync_folder(folder)?;
     let absolute = std::path::absolute(folder)?;
     for above in absolute.ancestors().skip(1) {
@@ -198,12 +199,27 @@ pub(crate) fn sync_folders_above(folder: &Path) -> io::Result<()> {
 /// Puts the names of a folder's files on the disk.
 #[cfg(unix)]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder)?.sync_all()
+    File::open(or_current(folder))?.sync_all()
+}
+
+/// The folder of a plain file name has no name, and is the current one.
+fn or_current(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
 /// Puts the names of a folder's files on the disk: the file system does so by itself here.
 #[cfg(not(unix))]
 pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_may_have_a_plain_file_name() {
+        let folder = Path::new("tasks.db").parent().expect("an unnamed folder");
+        sync_folders_above(folder).expect("the current folder");
+    }
 }
