@@ -7,6 +7,7 @@ use crate::cancel::{OnDisconnect, OnExit};
 use crate::content::Json;
 use crate::ids::{LaneId, ToolName};
 use crate::retry;
+use crate::task::Limits;
 
 /// Whether callers usually see the end of a call or its task id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +73,10 @@ pub struct ToolSpec {
     pub on_disconnect: OnDisconnect,
     /// What becomes of it when the server goes away [CANCEL-8].
     pub on_exit: OnExit,
+    /// How long a cancelled attempt has to end before it is ended [CANCEL-6].
+    pub grace: Duration,
+    /// The priority of a call that names none, -100 to 100: higher runs first [QUEUE-1].
+    pub priority: i8,
     /// When a failed attempt is followed by another.
     pub retry: retry::Policy,
     /// JSON Pointers of inputs that are redacted everywhere.
@@ -99,6 +104,8 @@ impl ToolSpec {
             is_idempotent: false,
             on_disconnect: OnDisconnect::Detach,
             on_exit: OnExit::Detach,
+            grace: Limits::default().grace,
+            priority: 0,
             retry: retry::Policy::default(),
             sensitive: Arc::from([]),
         }

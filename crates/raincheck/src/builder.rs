@@ -5,14 +5,13 @@ mod serve;
 
 use std::fmt;
 use std::sync::Arc;
-#[cfg(feature = "mcp")]
 use std::time::Duration;
 
 use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
 use raincheck_core::log::LogStore;
 use raincheck_core::store::TaskStore;
-use raincheck_runtime::{Functions, Handle, Options, Service, ToolSet};
+use raincheck_runtime::{Clock, Functions, Handle, Ids, Options, Service, ToolSet};
 
 #[cfg(feature = "loopback")]
 use crate::listener::LoopbackConfig;
@@ -90,7 +89,50 @@ impl Builder {
         self
     }
 
+    /// Tells the time by another clock.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.engine.clock = Arc::new(clock);
+        self
+    }
+
+    /// Makes identities in another way.
+    pub fn ids(mut self, ids: impl Ids) -> Self {
+        self.engine.ids = Arc::new(ids);
+        self
+    }
+
+    /// Sets how long an attempt that survived a restart has to be heard of; 45 s by default.
+    pub fn reattach_grace(mut self, grace: Duration) -> Self {
+        self.engine.reattach_grace = grace;
+        self
+    }
+
     /// Makes the engine alone, for whoever brings a surface of their own.
+    ///
+    /// ```
+    /// use raincheck::runtime::Called;
+    /// use raincheck::{Raincheck, TaskContext, Tool, ToolError};
+    /// use tokio_util::sync::CancellationToken;
+    ///
+    /// async fn double(n: u64, _: TaskContext) -> Result<u64, ToolError> {
+    ///     Ok(2 * n)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let double = Tool::new("double", "Doubles a number", double);
+    /// let (engine, service) = Raincheck::builder().tool(double).engine();
+    /// let stop = CancellationToken::new();
+    /// let calling = async {
+    ///     let called = engine.call("double", 21).await;
+    ///     stop.cancel();
+    ///     called
+    /// };
+    /// let (called, ()) = tokio::join!(calling, service.run(stop.clone()));
+    /// assert!(matches!(called?, Called::Outcome(outcome) if format!("{outcome:?}").contains("42")));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn engine(self) -> (Handle, Service) {
         raincheck_runtime::start(self.engine.with_tools(Arc::new(self.functions)))
     }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use raincheck_core::content::{Content, Json, NotJson};
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::LaneId;
+use raincheck_core::retry;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Attempt, Functions, TaskContext};
@@ -21,8 +22,9 @@ type Run = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// An async function with a name, a description and the limits of its runs.
 ///
-/// When the task is cancelled or its time is over, the function's future is dropped at its next
-/// `.await`: what must be put in order then belongs in a `Drop`.
+/// When the task is cancelled or its time is over, a function that has asked for its
+/// [cancellation token](TaskContext::cancellation_token) goes on for the [grace](Self::grace) to clean up;
+/// any other is dropped at its next `.await`, so that what must be put in order then belongs in a `Drop`.
 #[derive(Clone)]
 pub struct Tool {
     spec: ToolSpec,
@@ -65,14 +67,13 @@ impl Tool {
                 }
             };
             let work = function(inputs, context.clone());
+            let grace = attempt.record.task.limits.grace;
             Box::pin(async move {
+                let mut work = pin!(async { outcome(work.await) });
                 tokio::select! {
                     biased;
-                    result = work => outcome(result),
-                    () = context.cancellation_token().cancelled() => {
-                        context.protocol().committed_to_end().await;
-                        Outcome::Cancelled
-                    }
+                    ended = &mut work => ended,
+                    () = context.protocol().stopped() => wind_down(work, &context, grace).await,
                 }
             })
         };
@@ -116,6 +117,54 @@ impl Tool {
         self.with(|spec| spec.run_timeout = Some(limit))
     }
 
+    /// Says that running it twice is the same as running it once: a lost attempt may be followed by
+    /// another, as often as its [retry policy](Self::retry) allows, twice unless that says more
+    /// [LEASE-3].
+    #[must_use]
+    pub fn idempotent(self) -> Self {
+        self.with(|spec| {
+            spec.is_idempotent = true;
+            spec.hints.idempotent = true;
+            spec.retry.max_attempts = spec.retry.max_attempts.max(2);
+        })
+    }
+
+    /// Sets when a failed attempt is followed by another.
+    ///
+    /// ```
+    /// use raincheck::core::error::Kind;
+    /// use raincheck::core::retry::Policy;
+    /// # use raincheck::{TaskContext, Tool, ToolError};
+    /// # async fn fetch(url: String, _: TaskContext) -> Result<String, ToolError> { Ok(url) }
+    ///
+    /// let tool = Tool::new("fetch", "Fetches a page", fetch)
+    ///     .idempotent()
+    ///     .retry(Policy { max_attempts: 5, on: vec![Kind::ToolFailed], ..Policy::default() });
+    /// ```
+    #[must_use]
+    pub fn retry(self, policy: retry::Policy) -> Self {
+        self.with(|spec| spec.retry = policy)
+    }
+
+    /// Says that it cannot be stopped once it runs: a cancel is recorded, and its outcome stands
+    /// [CANCEL-3].
+    #[must_use]
+    pub fn not_cancellable(self) -> Self {
+        self.with(|spec| spec.supports_cancel = false)
+    }
+
+    /// Sets how long it has to clean up when it is cancelled or its time is over; 5 s by default.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        self.with(|spec| spec.grace = grace)
+    }
+
+    /// Sets the priority of calls that name none, -100 to 100: higher runs first.
+    #[must_use]
+    pub fn priority(self, priority: i8) -> Self {
+        self.with(|spec| spec.priority = priority)
+    }
+
     /// Sets the lane it runs in.
     #[must_use]
     pub fn lane(self, lane: impl Into<LaneId>) -> Self {
@@ -135,6 +184,33 @@ impl Tool {
         let Self { spec, run } = self;
         let telling = if spec.sensitive.is_empty() { Telling::Values } else { Telling::Places };
         functions.with(spec, move |attempt, context| run(attempt, context, telling))
+    }
+}
+
+/// Ends a function that has to stop: one that notices gets the grace to clean up. What it still brings
+/// is kept beside the end [CANCEL-5].
+async fn wind_down(
+    work: impl Future<Output = Outcome>,
+    context: &TaskContext,
+    grace: Duration,
+) -> Outcome {
+    let protocol = context.protocol();
+    if !protocol.is_noticed() {
+        protocol.committed_to_end().await;
+        return Outcome::Cancelled;
+    }
+    let work = async {
+        tokio::select! {
+            biased;
+            ended = work => Some(ended),
+            () = context.sleep(grace) => None,
+        }
+    };
+    let (ended, ()) = tokio::join!(work, protocol.committed_to_end());
+    match ended {
+        Some(succeeded @ Outcome::Succeeded(_)) => succeeded,
+        // That it was interrupted is no failure of the tool.
+        Some(Outcome::Failed(_) | Outcome::Cancelled) | None => Outcome::Cancelled,
     }
 }
 

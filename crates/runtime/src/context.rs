@@ -157,14 +157,20 @@ impl TaskContext {
     }
 
     /// Returns the token that fires when the attempt has to stop.
+    ///
+    /// A tool that is a function and has asked for it is given the tool's grace to clean up; one that has
+    /// not is dropped at once.
     #[must_use]
     pub fn cancellation_token(&self) -> &CancellationToken {
+        self.live.notices_cancel.store(true, Ordering::Relaxed);
         &self.live.stop
     }
 
-    /// Returns why the attempt has to stop, once it has to.
+    /// Returns why the attempt has to stop, once it has to. To look is to
+    /// [notice](Self::cancellation_token).
     #[must_use]
     pub fn stop_reason(&self) -> Option<StopReason> {
+        self.live.notices_cancel.store(true, Ordering::Relaxed);
         self.live.reason.get().copied()
     }
 }
@@ -174,7 +180,7 @@ impl fmt::Debug for TaskContext {
         f.debug_struct("TaskContext")
             .field("id", &self.live.id)
             .field("number", &self.live.number)
-            .field("stop", &self.stop_reason())
+            .field("stop", &self.live.reason.get())
             .finish_non_exhaustive()
     }
 }

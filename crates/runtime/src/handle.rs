@@ -1,5 +1,6 @@
 //! The only way into a running engine.
 
+mod call;
 mod peers;
 mod reads;
 mod submit;
@@ -22,6 +23,7 @@ use crate::engine::Engine;
 use crate::running::sleep_by;
 use crate::waits::Watch;
 
+pub use self::call::{Called, TaskHandle, ToolCall};
 pub use self::peers::Told;
 
 /// A request to run a tool.
@@ -43,8 +45,8 @@ pub struct Request {
     pub ttl: Option<Duration>,
     /// How long it may wait for a peer that is not ready, instead of the limit of its placement.
     pub ready: Option<Duration>,
-    /// Higher runs first, -100 to 100.
-    pub priority: i8,
+    /// Higher runs first, -100 to 100; instead of the tool's own priority.
+    pub priority: Option<i8>,
     /// The caller's idempotency key [IDEM-1].
     pub key: Option<Arc<str>>,
     /// The caller's labels.
@@ -66,7 +68,7 @@ impl Request {
             resources: Resources::default(),
             ttl: None,
             ready: None,
-            priority: 0,
+            priority: None,
             key: None,
             tags: Vec::new(),
             is_inline: false,

@@ -86,7 +86,10 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::{AttemptProtocol, TaskContext};
 pub use executor::{Attempt, Executor, StartReport};
 pub use functions::Functions;
-pub use handle::{Accepted, Cancelled, Handle, Kept, Request, Submission, Told, View, Waited};
+pub use handle::{
+    Accepted, Called, Cancelled, Handle, Kept, Request, Submission, TaskHandle, Told, ToolCall,
+    View, Waited,
+};
 pub use ids::{Ids, OsIds};
 pub use logs::FileLogs;
 pub use options::Options;

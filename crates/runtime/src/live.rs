@@ -44,6 +44,8 @@ pub(crate) struct Live {
     /// Its outcome is not what its peer said.
     pub(crate) was_given_up: AtomicBool,
     pub(crate) uses_log: AtomicBool,
+    /// Its tool has asked whether it has to stop.
+    pub(crate) notices_cancel: AtomicBool,
     /// It was begun by an earlier server.
     pub(crate) is_reattached: bool,
     lease: Duration,
@@ -65,6 +67,7 @@ impl Live {
             was_given_back: AtomicBool::new(false),
             was_given_up: AtomicBool::new(false),
             uses_log: AtomicBool::new(record.attempt > 1),
+            notices_cancel: AtomicBool::new(false),
             is_reattached: false,
             lease: record.task.limits.lease,
             next_beat: AtomicI64::new(0),

@@ -64,7 +64,11 @@ impl TaskPlan {
                 Class::Lane => spec.lane.clone(),
             },
             waiting: None,
-            limits: Limits { run_timeout: spec.run_timeout, ..Limits::default() },
+            limits: Limits {
+                run_timeout: spec.run_timeout,
+                grace: spec.grace,
+                ..Limits::default()
+            },
             retry: spec.retry.clone(),
         }
     }

@@ -65,6 +65,10 @@ impl Builder {
     /// Serves MCP on two streams until the client closes them or `stop` fires; then `stop` has
     /// fired and the engine has ended.
     ///
+    /// Either way the session comes first: calls that are still open are answered while the engine
+    /// runs, so that a call whose task goes on gets its id [LEASE-9]. What runs beside the engine is told
+    /// to end with it.
+    ///
     /// # Errors
     /// When the session breaks.
     pub async fn serve(mut self, streams: Streams, stop: CancellationToken) -> std::io::Result<()> {

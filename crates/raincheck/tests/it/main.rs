@@ -10,8 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use raincheck::core::error::{Error, Kind};
+use raincheck::core::lifecycle::State;
+use raincheck::core::task::Outcome;
 use raincheck::mcp::Streams;
 use raincheck::mcp::client::{Client, Reply};
+use raincheck::runtime::Called;
 use raincheck::{Builder, Raincheck, TaskContext, Tool, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -126,6 +129,77 @@ async fn a_cancelled_function_is_dropped() {
     })
     .await;
     assert!(is_dropped.load(Ordering::SeqCst));
+}
+
+/// Makes a tool that cleans up for a while once it is cancelled, and says when it has.
+fn tidy(clean_up: Duration, is_clean: &Arc<AtomicBool>) -> Tool {
+    let is_clean = Arc::clone(is_clean);
+    Tool::new("tidy", "Cleans up", move |_: Value, context: TaskContext| {
+        let is_clean = Arc::clone(&is_clean);
+        async move {
+            context.cancellation_token().cancelled().await;
+            tokio::time::sleep(clean_up).await;
+            is_clean.store(true, Ordering::SeqCst);
+            Err::<(), _>(ToolError::new("interrupted"))
+        }
+    })
+}
+
+// [CANCEL-2] [CANCEL-6]
+#[tokio::test(start_paused = true)]
+async fn a_function_that_notices_its_cancel_cleans_up_within_the_grace() {
+    for (clean_up, cleans_up) in [(4, true), (6, false)] {
+        let is_clean = Arc::new(AtomicBool::new(false));
+        let tidy = tidy(Duration::from_secs(clean_up), &is_clean).wait(Duration::ZERO);
+        let (engine, service) = Raincheck::builder().tool(tidy).engine();
+        let stop = CancellationToken::new();
+        let calling = async {
+            let called = engine.call("tidy", json!({})).await.expect("accepted");
+            let Called::Task(task) = called else { panic!("it has ended: {called:?}") };
+            let mut watch = engine.watch(task.id());
+            while task.view().await.expect("a task").record.state != State::Running {
+                watch.changed().await;
+            }
+            assert!(task.cancel().await.expect("a task").acknowledged);
+            let outcome = task.outcome().await.expect("an end");
+            assert_eq!(outcome, Outcome::Cancelled, "{clean_up} s");
+            stop.cancel();
+        };
+        tokio::join!(calling, service.run(stop.clone()));
+        assert_eq!(is_clean.load(Ordering::SeqCst), cleans_up, "{clean_up} s");
+    }
+}
+
+// [CALL-1] [IDEM-1] [QUEUE-1] [LEASE-3]
+#[tokio::test(start_paused = true)]
+async fn an_embedders_call_gives_the_outcome_or_a_handle() {
+    let slow = Tool::new("slow", "Naps", |seconds: u64, context: TaskContext| async move {
+        context.sleep(Duration::from_secs(seconds)).await;
+        Ok(seconds)
+    });
+    let slow = slow.wait(Duration::from_secs(5)).idempotent().priority(7);
+    let (engine, service) = Raincheck::builder().tool(slow).engine();
+    let stop = CancellationToken::new();
+    let calling = async {
+        let done = |called| match called {
+            Called::Outcome(Outcome::Succeeded(result)) => format!("{result:?}"),
+            Called::Outcome(_) | Called::Task(_) => panic!("no result: {called:?}"),
+        };
+        assert!(done(engine.call("slow", 1).await.expect("accepted")).contains('1'));
+        let Called::Task(task) = engine.call("slow", 30).key("k").await.expect("accepted") else {
+            panic!("it takes longer than the call")
+        };
+        let record = task.view().await.expect("a task").record;
+        assert_eq!((record.task.priority, record.task.is_idempotent), (7, true));
+        assert_eq!(task.wait(Duration::ZERO).await.expect("a task"), None);
+        let same = engine.call("slow", 30).key("k").wait(Duration::from_secs(60)).await;
+        assert!(done(same.expect("the first task")).contains("30"));
+        assert!(matches!(task.outcome().await, Ok(Outcome::Succeeded(_))));
+        let unknown = engine.call("fast", 1).await.expect_err("no such tool");
+        assert_eq!(unknown.kind, Kind::UnknownTool);
+        stop.cancel();
+    };
+    tokio::join!(calling, service.run(stop.clone()));
 }
 
 #[tokio::test]

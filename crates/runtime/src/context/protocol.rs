@@ -106,6 +106,22 @@ impl<'a> AttemptProtocol<'a> {
         }
     }
 
+    /// Waits until the attempt has to stop, on behalf of a tool that may not look itself.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn stopped(self) {
+        self.context.live.stop.cancelled().await;
+    }
+
+    /// Tells whether the tool itself has asked for its
+    /// [cancellation token](TaskContext::cancellation_token) or the reason to stop, so that it can be
+    /// expected to clean up and return.
+    #[must_use]
+    pub fn is_noticed(self) -> bool {
+        self.context.live.notices_cancel.load(Ordering::Relaxed)
+    }
+
     /// Returns the folder of log files where another process may write the task's lines; `None`
     /// when the log is kept in another way, so that every line has to be [given](TaskContext::logs) to it.
     #[must_use]

@@ -162,8 +162,9 @@ fn prepare(
     let TaskPlan { lane, waiting, mut limits, retry } = plan;
     let lane = request.lane.unwrap_or(lane);
     let config = kernel.lane(&lane).ok_or_else(|| no_lane(kernel, &lane))?;
-    if !(-100..=100).contains(&request.priority) {
-        return Err(out_of_range("priority", request.priority, "must be between -100 and 100"));
+    let priority = request.priority.unwrap_or(spec.priority);
+    if !(-100..=100).contains(&priority) {
+        return Err(out_of_range("priority", priority, "must be between -100 and 100"));
     }
     check_resources(&lane, &config, &request.resources)?;
     limits.run_timeout =
@@ -186,7 +187,7 @@ fn prepare(
         scope: request.scope,
         tool: spec.name.clone(),
         lane,
-        priority: request.priority,
+        priority,
         tags: request.tags,
         key: request.key,
         inputs_hash,

@@ -20,7 +20,9 @@ async fn a_lane_runs_by_priority_and_then_in_order() {
     let first = world.call("gate").await;
     let mut ids = Vec::new();
     for priority in [0, 5, 0, 100] {
-        ids.push(world.submit(Request { priority, ..request("gate") }).await.record.id());
+        ids.push(
+            world.submit(Request { priority: Some(priority), ..request("gate") }).await.record.id(),
+        );
     }
     gate.open(5);
     for id in &ids {

@@ -52,7 +52,7 @@ async fn a_wish_beyond_the_limits_is_refused_by_the_name_of_its_field() {
             "`resources.memory_mb` is 101: lane `small` allows at most 100",
         ),
         (
-            Request { priority: -101, ..base.clone() },
+            Request { priority: Some(-101), ..base.clone() },
             "`priority` is -101: must be between -100 and 100",
         ),
         (

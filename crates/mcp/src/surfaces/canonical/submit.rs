@@ -97,7 +97,7 @@ fn read_wishes(fields: &mut Fields, request: &mut Request) -> Result<(), Error> 
     if let Some(Whole(priority)) = fields.optional::<Whole>("priority")? {
         let within = i8::try_from(priority).ok().filter(|p| (-100..=100).contains(p));
         request.priority =
-            within.ok_or_else(|| fields.wrong("priority", "must be between -100 and 100"))?;
+            Some(within.ok_or_else(|| fields.wrong("priority", "must be between -100 and 100"))?);
     }
     request.ttl = seconds(fields, "ttl_s")?;
     if let Some(key) = fields.optional::<String>("idempotency_key")? {
