@@ -43,6 +43,20 @@ impl Told {
     }
 }
 
+/// Submits a request when it is its turn: requests of one connection are accepted in the order of their
+/// lines [CALL-7].
+///
+/// # Errors
+/// As of [`Handle::submit`], or when the caller went away before; nothing was executed.
+pub(crate) async fn submit(
+    engine: &Handle,
+    request: Request,
+    who: &Caller,
+) -> Result<Submission, Error> {
+    let turn = who.turn().await?;
+    engine.submit_holding(request, turn).await
+}
+
 /// Runs a tool for a caller that has no id of its task; a caller that goes away meanwhile ends it as
 /// the tool says [CANCEL-7].
 pub(crate) async fn run(
@@ -53,7 +67,7 @@ pub(crate) async fn run(
     who: &mut Caller,
 ) -> Result<Told, Error> {
     request.is_inline = !wait.is_zero();
-    let accepted = match engine.submit(request).await? {
+    let accepted = match submit(engine, request, who).await? {
         Submission::Task(accepted) => accepted,
         Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
     };
@@ -84,9 +98,11 @@ pub(crate) async fn follow(
     wait: Duration,
     who: &mut Caller,
 ) -> Result<Told, Error> {
+    // The turn before the leave: who waits for a turn may not keep the one before from its leave.
+    let turn = who.turn().await?;
     // What the tool set answers at once cannot be read again later.
     who.leave().await?;
-    let accepted = match engine.submit(request).await? {
+    let accepted = match engine.submit_holding(request, turn).await? {
         Submission::Task(accepted) => accepted,
         Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
     };
@@ -117,6 +133,7 @@ pub(crate) async fn read(
     wait: Duration,
     who: &mut Caller,
 ) -> Result<View, Error> {
+    who.begins_nothing();
     let hurried = who.hurried();
     if let Some(view) = look(engine, id, wait, who, pin!(hurried)).await? {
         return Ok(view);
@@ -142,6 +159,7 @@ pub(crate) async fn read_log(
     wait: Duration,
     who: &Caller,
 ) -> Result<Page<Line>, Error> {
+    who.begins_nothing();
     if !wait.is_zero() {
         // One line says that there are lines.
         let first = engine.logs(who.scope(), id, after, limit.min(1), wait);

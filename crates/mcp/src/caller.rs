@@ -4,8 +4,10 @@ mod ask;
 mod budget;
 mod leave;
 mod progress;
+mod turn;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -17,6 +19,7 @@ use raincheck_core::scope::Scope;
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
 pub(crate) use self::leave::Leave;
 pub(crate) use self::progress::{Listener, Note, Notify};
+pub(crate) use self::turn::{PassOn, Turn, Turns};
 
 pub use self::ask::{Asking, Peer};
 pub use self::budget::ClientTimeouts;
@@ -48,6 +51,7 @@ pub struct Caller {
     budget: Budget,
     cancelled: CancellationToken,
     leave: Option<Box<dyn Leave>>,
+    turn: Option<Arc<Turn>>,
     listener: Option<Listener>,
     ask: Option<Box<dyn Peer>>,
 }
@@ -60,6 +64,7 @@ impl Caller {
             budget: Budget::new(arrival, most),
             cancelled: CancellationToken::new(),
             leave: None,
+            turn: None,
             listener: None,
             ask: None,
         }
@@ -69,6 +74,12 @@ impl Caller {
     pub(crate) fn in_flight(mut self, cancelled: CancellationToken, leave: Box<dyn Leave>) -> Self {
         self.cancelled = cancelled;
         self.leave = Some(leave);
+        self
+    }
+
+    /// Begins work only when the calls before it have begun theirs.
+    pub(crate) fn in_turn(mut self, turn: Option<Arc<Turn>>) -> Self {
+        self.turn = turn;
         self
     }
 
@@ -142,6 +153,30 @@ impl Caller {
                 () = closing.cancelled_owned() => {}
             }
         }
+    }
+
+    /// Waits until the calls of the same connection before this one have begun their work, or need not
+    /// [CALL-7]. The next one begins when what is returned is dropped.
+    ///
+    /// # Errors
+    /// When the request is cancelled, or its connection over, before that.
+    pub(crate) async fn turn(&self) -> Result<PassOn, Error> {
+        if let Some(turn) = &self.turn {
+            tokio::select! {
+                biased;
+                () = turn.comes() => {}
+                () = self.gone(LAST_WAIT) => return Err(unwanted()),
+            }
+        }
+        if self.is_cancelled() {
+            return Err(unwanted());
+        }
+        Ok(PassOn(self.turn.clone()))
+    }
+
+    /// Lets the calls after this one begin: it begins no work.
+    pub(crate) fn begins_nothing(&self) {
+        drop(PassOn(self.turn.clone()));
     }
 
     /// Waits for leave to make the answer of this call. What is large is read only then, so that what a

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::backlog::Backlog;
-use crate::caller::Leave;
+use crate::caller::{Leave, Turn, Turns};
 use crate::wire::Id;
 
 /// How many requests may be unanswered at once.
@@ -43,6 +43,7 @@ struct Shared {
     table: Mutex<Table>,
     backlog: Arc<Backlog>,
     makers: Semaphore,
+    turns: Turns,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +63,7 @@ impl Flights {
     /// Begins without a request; what was answered and is not read stands in `backlog`.
     pub(crate) fn new(backlog: Arc<Backlog>) -> Self {
         let (table, makers) = (Mutex::default(), Semaphore::new(MAX_MAKERS));
-        Self(Arc::new(Shared { table, backlog, makers }))
+        Self(Arc::new(Shared { table, backlog, makers, turns: Turns::default() }))
     }
 
     /// Takes a request of so many bytes in.
@@ -83,7 +84,7 @@ impl Flights {
         place.insert(Flight { cancelled: cancelled.clone(), bytes, has_leave: false });
         table.bytes += bytes;
         let (flights, id) = (self.clone(), id.clone());
-        Ok(InFlight { flights, id, cancelled, arrival: Instant::now() })
+        Ok(InFlight { flights, id, cancelled, arrival: Instant::now(), turn: None })
     }
 
     /// Notes that a client no longer wants the answer; `false` when there is no such request.
@@ -124,9 +125,17 @@ pub(crate) struct InFlight {
     pub(crate) cancelled: CancellationToken,
     /// When the request was read; wait budgets count from here [CALL-2].
     pub(crate) arrival: Instant,
+    /// Its place among the calls of its connection.
+    pub(crate) turn: Option<Arc<Turn>>,
 }
 
 impl InFlight {
+    /// Takes a place among the calls of the connection, whose work begins in the order of their lines.
+    pub(crate) fn in_turn(mut self) -> Self {
+        self.turn = Some(Arc::new(self.flights.0.turns.take()));
+        self
+    }
+
     /// Notes that the request has leave; `false` when it had it before, or is over.
     fn note_leave(&self) -> bool {
         let mut table = self.flights.table();

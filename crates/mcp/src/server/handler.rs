@@ -66,7 +66,9 @@ impl Session {
             .with_listener(listener)
             .with_peer(Box::new(peer::Client(context.peer.clone())));
         match flight {
-            Some(flight) => caller.in_flight(flight.cancelled.clone(), Box::new(flight.clone())),
+            Some(flight) => caller
+                .in_flight(flight.cancelled.clone(), Box::new(flight.clone()))
+                .in_turn(flight.turn.clone()),
             None => caller,
         }
     }
@@ -82,6 +84,7 @@ impl Session {
         };
         let answer = match owner {
             Owner::Layer(layer) => {
+                who.begins_nothing();
                 let answered = layer.call(&inner.desk, call, &mut who).await;
                 answered.unwrap_or_else(|refused| Answer::refused(&refused))
             }

@@ -90,10 +90,14 @@ impl Surface for Browser {
             Tool::Interact => return Ok(order(desk, tool, arguments, "action", who).await?),
             Tool::Configure => return Ok(order(desk, tool, arguments, "what", who).await?),
             Tool::Observe => match reads::Read::of(arguments) {
-                Some(read) => read.call(&context, arguments, who).await,
+                Some(read) => {
+                    who.begins_nothing();
+                    read.call(&context, arguments, who).await
+                }
                 None => return Ok(order(desk, tool, arguments, "what", who).await?),
             },
             Tool::Cancel => {
+                who.begins_nothing();
                 let asked = cancel::call(&context, arguments, who).await;
                 return asked.map(Told::Said).map_err(Refused::change);
             }

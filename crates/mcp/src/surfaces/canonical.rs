@@ -128,6 +128,9 @@ pub(crate) async fn answer(
     arguments: &Json,
     who: &mut Caller,
 ) -> Result<Answer, Refused> {
+    if tool != Tool::Submit {
+        who.begins_nothing();
+    }
     let answered = match tool {
         Tool::Submit => return Ok(submit::call(desk, arguments, who).await?),
         Tool::Status => status::call(desk, arguments, who).await,

@@ -17,6 +17,7 @@ mod lines;
 mod links;
 mod logs;
 mod marks;
+mod order;
 mod outcomes;
 mod progress;
 mod session;

@@ -227,6 +227,53 @@ async fn a_client_that_only_probes_does_not_start_the_engine() {
     assert!(!is_started.load(Ordering::SeqCst));
 }
 
+// [CANCEL-7] [HOST-3]
+#[tokio::test]
+async fn a_call_that_is_open_when_the_server_is_told_to_end_gets_the_id_of_its_task() {
+    let long = Tool::new("long", "Takes long", |_: Value, _context| async {
+        std::future::pending::<()>().await;
+        Ok(())
+    });
+    let server = Raincheck::builder().tool(long.wait(Duration::from_secs(60)));
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(far);
+    let stop = CancellationToken::new();
+    let serving = server.serve(Streams::new(reader, writer), stop.clone());
+    let speaking = async {
+        let (reader, mut writer) = tokio::io::split(near);
+        let mut lines = BufReader::new(reader).lines();
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "claude-code", "version": "1" } } });
+        let request = |id: u64, tool: &str| {
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": { "name": tool, "arguments": {} } })
+        };
+        let call = request(2, "long");
+        writer.write_all(format!("{hello}\n{call}\n").as_bytes()).await.expect("written");
+        lines.next_line().await.expect("a line").expect("an answer");
+        // The call runs when it is listed as running.
+        for id in 3.. {
+            let list = request(id, "list_tasks");
+            writer.write_all(format!("{list}\n").as_bytes()).await.expect("written");
+            let listed = lines.next_line().await.expect("a line").expect("an answer");
+            if listed.contains("running") {
+                break;
+            }
+        }
+        stop.cancel();
+        let answer = lines.next_line().await.expect("a line").expect("an answer");
+        serde_json::from_str::<Value>(&answer).expect("JSON")
+    };
+    let (served, answer) = tokio::join!(serving, speaking);
+    served.expect("a whole session");
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(2), &json!(false)));
+    let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+    let told: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(told["status"], "running", "{told}");
+    assert!(told["task_id"].as_str().is_some_and(|id| id.starts_with("tsk_")), "{told}");
+}
+
 #[tokio::test]
 async fn what_was_made_before_the_start_is_dropped_after_the_end() {
     let is_dropped = Arc::new(AtomicBool::new(false));

@@ -36,6 +36,22 @@ impl Handle {
     /// Dropping the future after its first poll loses nothing: the task is accepted, or not, as if
     /// the caller had waited.
     pub async fn submit(&self, request: Request) -> Result<Submission, Error> {
+        self.submit_holding(request, ()).await
+    }
+
+    /// Submits a request, and drops `turn` as soon as the store has it in its order, or will not get it:
+    /// for a caller whose requests are to be accepted one after the other, and committed together.
+    ///
+    /// # Errors
+    /// As of [`submit`](Self::submit).
+    ///
+    /// # Cancel safety
+    /// As of [`submit`](Self::submit).
+    pub async fn submit_holding<T: Send + 'static>(
+        &self,
+        request: Request,
+        turn: T,
+    ) -> Result<Submission, Error> {
         let kernel = &self.engine.kernel;
         kernel.admit(Need::Work).await?;
         let Some(tool) = self.engine.tools.find(request.tool.as_str()) else {
@@ -61,7 +77,7 @@ impl Handle {
             watch.want_early();
         }
         let engine = Arc::clone(&self.engine);
-        let mut submission = kernel.drivers.detached(accept(engine, submit)).await?;
+        let mut submission = kernel.drivers.detached(accept(engine, submit, turn)).await?;
         if let Submission::Task(accepted) = &mut submission {
             accepted.watch = watch.filter(|_| !accepted.existing);
         }
@@ -70,7 +86,11 @@ impl Handle {
 }
 
 /// Hands a task to the store and its first attempt, if it was leased one, to a driver.
-async fn accept(engine: Arc<Engine>, submit: Submit) -> Result<Submission, Error> {
+async fn accept<T: Send>(
+    engine: Arc<Engine>,
+    submit: Submit,
+    turn: T,
+) -> Result<Submission, Error> {
     let kernel = &engine.kernel;
     if kernel.phases.is_closing() {
         // Nothing was handed over.
@@ -80,6 +100,7 @@ async fn accept(engine: Arc<Engine>, submit: Submit) -> Result<Submission, Error
     let claim = Claim { lanes: vec![lane.clone()], n: 1 };
     let now = kernel.clock.now();
     let posted = kernel.store.submit(now, vec![submit], Some(claim)).await?;
+    drop(turn);
     let Write { value: (mut submitted, claimed), receipt } = posted;
     if let Err(error) = receipt.committed().await {
         // It may have leased another task, which stands in line again.

@@ -15,7 +15,7 @@ use raincheck_runtime::{Accepted, Request, Submission};
 
 use super::words;
 use crate::answer::Answer;
-use crate::call::poll_after_ms;
+use crate::call::{poll_after_ms, submit};
 use crate::caller::Caller;
 use crate::surface::{Definition, Desk};
 use crate::wire::{Fields, Whole};
@@ -70,7 +70,7 @@ pub(super) async fn call(desk: &Desk, arguments: &Json, who: &Caller) -> Result<
         desk.check(&spec, &inputs)?;
     }
     let tool = request.tool.clone();
-    match engine.submit(request).await? {
+    match submit(engine, request, who).await? {
         Submission::Task(accepted) => Ok(answer(&accepted, engine.now())),
         Submission::Answer(_) => {
             let message = format!("`{tool}` answers at once and makes no task");

@@ -159,6 +159,8 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
     ) -> Option<RxJsonRpcMessage<RoleServer>> {
         match self.flights.begin(&id, n_bytes) {
             Ok(flight) => {
+                let is_call = matches!(request, ClientRequest::CallToolRequest(_));
+                let flight = if is_call { flight.in_turn() } else { flight };
                 request.extensions_mut().insert(flight);
                 Some(JsonRpcMessage::request(request, id.into()))
             }
