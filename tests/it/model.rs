@@ -192,6 +192,7 @@ impl World {
             change,
             report: None,
             releases: false,
+            ended_at: None,
         }]));
     }
 

@@ -154,3 +154,33 @@ async fn a_task_without_a_server_is_cancelled_by_hand_and_the_next_server_ends_i
     assert_eq!(shown["cancel_reason"], "enough", "{shown}");
     assert!(server.close().await.success());
 }
+
+#[tokio::test]
+async fn a_program_that_ended_while_no_server_ran_is_shown_as_ended_then_and_later() {
+    // [TIME-5] [TOOL-8] [DUR-3]
+    let folder = TempDir::new().expect("a folder");
+    let open = folder.path().join("open");
+    let mut server = serve(&folder).await;
+    let submit = json!({"tool_name": "gate", "inputs": {"open": open}});
+    let gate = server.data("submit_task", submit).await;
+    let follow = json!({"task_id": gate["task_id"], "wait_s": 20});
+    let logs = server.data("tail_task_logs", follow).await;
+    assert_eq!(logs["lines"][0]["message"], "waiting", "{logs}");
+    server.child.kill().await.expect("killed");
+
+    std::fs::write(&open, "").expect("written");
+    let mut shown = good(&folder, &["show", id(&gate)]).await;
+    while !shown.contains("while no server ran") {
+        shown = good(&folder, &["show", id(&gate)]).await;
+    }
+    let ended = shown.lines().find_map(|line| line.trim().strip_prefix("ended"));
+    let ended = ended.and_then(|text| text.trim().split(',').next()).expect("an instant");
+    let listed = good(&folder, &["list"]).await;
+    assert!(listed.contains("for the next server to record"), "{listed}");
+
+    let mut server = serve(&folder).await;
+    assert_eq!(server.ended(&gate).await["completed_at"], ended);
+    let shown = good(&folder, &["show", id(&gate)]).await;
+    assert!(shown.contains(ended) && !shown.contains("while no server ran"), "{shown}");
+    assert!(server.close().await.success());
+}

@@ -83,6 +83,20 @@ pub struct Decision {
     pub late: Option<Outcome>,
 }
 
+impl Decision {
+    /// Says that the attempt whose end this is ended at an earlier instant, though not before it began.
+    /// Changes nothing when the task does not end with this.
+    pub fn ended_before(&mut self, at: Timestamp) {
+        let record = &mut self.record;
+        if self.event.as_ref().is_some_and(|event| event.to.is_terminal())
+            && let Some(recorded) = record.ended_at
+        {
+            let began = record.started_at.unwrap_or(record.task.submitted_at);
+            record.ended_at = Some(at.max(began).min(recorded));
+        }
+    }
+}
+
 /// Decides what a change does to a task.
 ///
 /// `fence` is the attempt that the change speaks for; `None` for callers and the engine itself.

@@ -233,13 +233,24 @@ pub struct Update {
     pub report: Option<Box<AttemptReport>>,
     /// Whether the executor is gone with it, so that its slot is free.
     pub releases: bool,
+    /// When the attempt ended, where that was before anybody could record it. The task has ended at
+    /// that instant then; its history says when it was recorded, and retention counts from there.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Update {
     /// Makes a post of an executor for its own attempt.
     #[must_use]
     pub const fn attempt(id: TaskId, fence: Fence, change: Change) -> Self {
-        Self { id, scope: None, fence: Some(fence), change, report: None, releases: false }
+        Self {
+            id,
+            scope: None,
+            fence: Some(fence),
+            change,
+            report: None,
+            releases: false,
+            ended_at: None,
+        }
     }
 }
 

@@ -43,6 +43,13 @@ pub(crate) async fn let_go(root: &Path, id: TaskId, number: u32) {
     Folder::of(root, id, number).clear().await;
 }
 
+/// Returns when an attempt ended that no server has recorded yet; `None` when it has not, or nobody can
+/// tell.
+#[cfg(unix)]
+pub(crate) fn unrecorded_end(root: &Path, id: TaskId, number: u32) -> Option<Timestamp> {
+    Folder::of(root, id, number).place().read_end().ok()??.ended_at
+}
+
 /// Runs a tool once, in this process.
 pub(crate) async fn run(
     tool: &CommandTool,

@@ -12,6 +12,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{TaskId, ToolName};
 use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
+use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{
     Attempt, Call, Executor, Route, StartReport, TaskContext, TaskPlan, ToolSet,
@@ -99,6 +100,23 @@ impl Commands {
         let Shelf { root, tools, .. } = &*self.shelf;
         let (root, tools) = (root.clone(), tools.clone());
         Self { shelf: Arc::new(Shelf::new(root, tools, supervisor.into())) }
+    }
+}
+
+/// Returns when the program of an attempt ended, if it has and no server has recorded that yet.
+///
+/// `root` is the folder that [`Commands::new`] was given. While a server runs it records an end at
+/// once; without one the end waits in the folder of the attempt for the next server.
+#[must_use]
+pub fn unrecorded_end(root: &Path, id: TaskId, attempt: u32) -> Option<Timestamp> {
+    #[cfg(unix)]
+    {
+        attempt::unrecorded_end(root, id, attempt)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (root, id, attempt);
+        None
     }
 }
 

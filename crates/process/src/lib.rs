@@ -50,7 +50,7 @@ mod supervisor;
 
 mod os;
 
-pub use commands::Commands;
+pub use commands::{Commands, unrecorded_end};
 pub use place::place_fault;
 pub use supervisor::{Supervisor, supervisor_main};
 pub use tool::{CommandTool, DEFAULT_ENVIRONMENT, EnvRule};

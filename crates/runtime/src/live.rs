@@ -25,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) partial: Option<Json>,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) metrics: Option<Metrics>,
+    /// When the attempt ended, where that was before this process could hear of it.
+    pub(crate) ended_at: Option<Timestamp>,
 }
 
 /// One attempt that runs here.

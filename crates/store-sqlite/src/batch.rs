@@ -150,7 +150,7 @@ fn end_attempt(
         fence: row.fence,
         worker_id: row.worker.clone(),
         started_at: row.started_at,
-        ended_at: row.updated_at,
+        ended_at: row.ended_at.unwrap_or(row.updated_at),
         ended,
         error,
         metrics,

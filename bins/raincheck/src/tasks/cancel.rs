@@ -96,6 +96,7 @@ async fn record(place: &Place, id: TaskId, reason: Option<Arc<str>>) -> Result<C
         change: Change::RequestCancel { reason },
         report: None,
         releases: false,
+        ended_at: None,
     };
     let posted = store.update(place.now, vec![update], None).await;
     let posted = posted.map_err(|error| unreadable(&error))?;

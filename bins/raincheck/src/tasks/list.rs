@@ -54,8 +54,13 @@ fn cells(place: &Place, record: &TaskRecord, has_bars: bool) -> Result<Vec<Cell>
         (None, None, Some(reason)) => reason.as_str().to_owned(),
         (None, None, None) => String::new(),
     };
+    let unrecorded = place.unrecorded_end(record);
+    let detail = match unrecorded {
+        Some(_) => "ended, for the next server to record".to_owned(),
+        None => detail,
+    };
     let ran = record.started_at.map(|from| {
-        let until = record.ended_at.unwrap_or(place.now);
+        let until = record.ended_at.or(unrecorded).unwrap_or(place.now);
         words::span(until.since(from))
     });
     Ok(vec![

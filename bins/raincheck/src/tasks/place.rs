@@ -7,6 +7,7 @@ use raincheck::core::ids::TaskId;
 use raincheck::core::lane;
 use raincheck::core::scope::Scope;
 use raincheck::core::store::{self, Found};
+use raincheck::core::task::TaskRecord;
 use raincheck::core::time::Timestamp;
 use raincheck::runtime::View;
 use raincheck_app::Failure;
@@ -60,6 +61,14 @@ impl Place {
     /// Returns the folder with the logs and artifacts of the tasks.
     pub(super) fn files(&self) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join("tasks")
+    }
+
+    /// Returns when the program of a task ended, if no server has recorded that yet.
+    pub(super) fn unrecorded_end(&self, record: &TaskRecord) -> Option<Timestamp> {
+        if record.state.is_terminal() || record.attempt == 0 {
+            return None;
+        }
+        raincheck::process::unrecorded_end(&self.files(), record.id(), record.attempt)
     }
 
     /// Reads a task as it was last committed.

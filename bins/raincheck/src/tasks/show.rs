@@ -44,11 +44,14 @@ fn text(place: &Place, view: &View, palette: Palette, has_bars: bool) -> String 
         record.task.tags.iter().map(|tag| words::safe(tag)).collect::<Vec<_>>().join(", "),
     );
     line("submitted", format!("{} ({} ago)", record.task.submitted_at, age(place, record)));
+    let unrecorded = place.unrecorded_end(record);
     if let Some(at) = record.started_at {
-        let until = record.ended_at.unwrap_or(place.now);
+        let until = record.ended_at.or(unrecorded).unwrap_or(place.now);
         line("started", format!("{at}, ran {}", words::span(until.since(at))));
     }
-    line("ended", record.ended_at.map(|at| at.to_string()).unwrap_or_default());
+    let waits = |at| format!("{at}, while no server ran; the next one records how");
+    let ended = record.ended_at.map(|at| at.to_string()).or(unrecorded.map(waits));
+    line("ended", ended.unwrap_or_default());
     line("attempt", attempt(record));
     line("kept until", record.expires_at().map(|at| at.to_string()).unwrap_or_default());
     let live = view.progress.as_ref().filter(|_| !record.state.is_terminal());

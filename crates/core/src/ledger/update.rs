@@ -22,7 +22,10 @@ impl Ledger {
             return UpdateResult::Absent;
         }
         let verdict = match decide::decide(record, now, &update.change, update.fence) {
-            Ok(decision) => {
+            Ok(mut decision) => {
+                if let Some(at) = update.ended_at {
+                    decision.ended_before(at);
+                }
                 let moved = decision.event.is_some();
                 self.commit(now, place, decision);
                 match self.rows.at(place) {

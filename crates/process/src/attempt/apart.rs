@@ -46,7 +46,8 @@ pub(crate) async fn run(
             return outcome;
         }
     };
-    let mut seen = Seen { is_announced: false, is_gone: true, ended_by_us: None };
+    let mut seen =
+        Seen { is_announced: false, is_gone: true, is_reattached: false, ended_by_us: None };
     let line = Line { talk, pid, is_announced: false };
     match talk::listen(line, tool, &folder, &attempt, context).await {
         (is_announced, Heard::End(record, talk)) => {
@@ -194,7 +195,7 @@ async fn take_up(
     context: &TaskContext,
 ) -> Option<Outcome> {
     let is_announced = attempt.record.started_at.is_some();
-    let mut seen = Seen { is_announced, is_gone: true, ended_by_us: None };
+    let mut seen = Seen { is_announced, is_gone: true, is_reattached: true, ended_by_us: None };
     let attach = || {
         let place = folder.place();
         let attach = move || match place.attach()? {

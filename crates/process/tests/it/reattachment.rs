@@ -9,7 +9,7 @@ use raincheck_core::error::Kind;
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_process::{CommandTool, Commands};
-use raincheck_runtime::Options;
+use raincheck_runtime::{Clock as _, Options, SystemClock};
 
 use crate::harness::{self, House, python, runs, shell};
 use crate::town::{Town, is_lost, kill, runtime};
@@ -69,7 +69,7 @@ fn a_program_whose_server_is_cut_off_goes_on_and_the_next_server_listens() {
     assert_eq!(std::fs::read(town.folder.join("runs")).expect("runs"), b"x");
 }
 
-// [DUR-3, LEASE-6]
+// [DUR-3, LEASE-6, TIME-5]
 #[test]
 fn what_ends_while_no_server_runs_keeps_its_result_and_its_files() {
     let town = Town::new(two_lives);
@@ -77,8 +77,18 @@ fn what_ends_while_no_server_runs_keeps_its_result_and_its_files() {
     town.touch("go");
     town.touch("end");
     town.wait_for_end(id);
-    let end = town.end(id);
+    let root = town.folder.join("tasks");
+    let ended = raincheck_process::unrecorded_end(&root, id, 1).expect("it is written down");
+    let begun = SystemClock::new().now();
+    let (end, record) = town.serve(async |house| {
+        let end = house.end(id).await;
+        (end, house.until(id, |_| true).await.record)
+    });
     assert_eq!((end.state, end.result()), (State::Succeeded, r#"{"z":1.0}"#));
+    // It ended when it ended, not when somebody came who could record it.
+    assert!(ended <= begun, "{ended} {begun}");
+    assert_eq!((record.ended_at, end.payload.attempts[0].ended_at), (Some(ended), ended));
+    assert!(record.updated_at >= begun && record.expires_at() > Some(ended), "{record:?}");
     assert_eq!(&*end.payload.artifacts[0].name, "left");
     assert_eq!(end.payload.progress.as_ref().and_then(|progress| progress.step), Some(2));
     assert!(end.payload.attempts[0].metrics.is_some());

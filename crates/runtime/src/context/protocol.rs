@@ -8,8 +8,10 @@ use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::{Update, UpdateResult};
 use raincheck_core::task::TaskRecord;
+use raincheck_core::time::Timestamp;
 
 use super::TaskContext;
+use crate::shards::lock;
 use crate::waits::Happened;
 
 /// The hand-over of one attempt to what runs it, from the lease to the end.
@@ -96,6 +98,12 @@ impl<'a> AttemptProtocol<'a> {
     /// a result that it brings later is kept beside the outcome [LEASE-7].
     pub fn given_up(self) {
         self.context.live.was_given_up.store(true, Ordering::Release);
+    }
+
+    /// Says when the attempt ended, where that was before this process could hear of it, such as while
+    /// no server ran: the record of the task says so too.
+    pub fn ended_at(self, at: Timestamp) {
+        lock(&self.context.live.report).ended_at = Some(at);
     }
 
     /// Says that the executor has committed to end the task as asked: only `cancelled` is left

@@ -208,6 +208,7 @@ impl Handle {
             change: Change::RequestCancel { reason },
             report: None,
             releases: false,
+            ended_at: None,
         };
         let kernel = Arc::clone(&self.engine.kernel);
         let verdict = self

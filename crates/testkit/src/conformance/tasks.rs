@@ -441,6 +441,26 @@ pub(super) async fn an_end_between_attempts_is_no_attempt(store: &dyn TaskStore)
     assert_eq!(end, (State::Failed, Some(Kind::QueueTimeout)), "[STATE-5] its time in line");
 }
 
+pub(super) async fn an_end_that_is_recorded_late_is_when_it_was(store: &dyn TaskStore) {
+    open(store, 3, 100).await;
+    let (early, began) = (START + Duration::from_secs(60), START);
+    let late = START + Duration::from_secs(3_600);
+    // What is told of an instant before the start, or after the record, is taken as far as it can be.
+    let cases = [(early, early), (Timestamp::MIN, began), (late + Duration::from_secs(9), late)];
+    for (n, (told, kept)) in (0..).zip(cases) {
+        submit(store, one(n, |_| {})).await;
+        let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+        let start = Update::attempt(claimed.record.id(), claimed.record.fence, Change::Start);
+        update(store, START, start).await;
+        let end = Update { ended_at: Some(told), ..attempt(&claimed, done("x"), true) };
+        update(store, late, end).await;
+        let (record, details) = task(store, n).await;
+        assert_eq!((record.ended_at, record.updated_at), (Some(kept), late), "[TIME-5] case {n}");
+        assert_eq!(details.attempts[0].ended_at, kept, "[TIME-5] case {n}");
+        assert_eq!(details.events.last().map(|event| event.at), Some(late), "[STATE-4] case {n}");
+    }
+}
+
 pub(super) async fn a_report_after_the_last_word_is_not_kept(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;

@@ -196,7 +196,7 @@ impl Shelf {
             fence: record.fence,
             worker_id: record.worker.clone(),
             started_at: record.started_at,
-            ended_at: record.updated_at,
+            ended_at: record.ended_at.unwrap_or(record.updated_at),
             ended,
             error,
             metrics,

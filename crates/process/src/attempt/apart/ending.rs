@@ -1,6 +1,7 @@
 //! What an attempt came to: by its supervisor's last word, or by what it left.
 
 use std::io;
+use std::time::Duration;
 
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::task::Outcome;
@@ -13,6 +14,10 @@ use crate::attempt::{environment, metrics, outcome, program};
 use crate::os::end_marked;
 use crate::supervisor::{End, Reason, Record, Supervisors};
 use crate::tool::CommandTool;
+
+/// How long ago an attempt of this server has to have ended for that to be told: what is recorded at
+/// once ended when it was recorded.
+const AGO: Duration = Duration::from_secs(1);
 
 /// What an attempt came to whose supervisor is gone.
 pub(super) enum Left {
@@ -31,6 +36,8 @@ pub(super) struct Seen {
     pub(super) is_announced: bool,
     /// Its supervisor is gone for sure, so that nothing in its folder changes any more.
     pub(super) is_gone: bool,
+    /// It was begun by another server.
+    pub(super) is_reattached: bool,
     /// Its supervisor was killed from here, since it did not do what it was told.
     pub(super) ended_by_us: Option<StopReason>,
 }
@@ -84,10 +91,12 @@ pub(super) async fn of(
     context: &TaskContext,
     seen: Seen,
 ) -> Outcome {
-    let Record { end, ended_at: _, reason, progress, partial, artifacts, is_cut, fence: _ } =
-        record;
+    let Record { end, ended_at, reason, progress, partial, artifacts, is_cut, fence: _ } = record;
     if !seen.is_announced && matches!(end, End::Ended(_)) {
         context.protocol().ran().await;
+    }
+    if let Some(at) = ended_at.filter(|at| seen.is_reattached || context.now().since(*at) > AGO) {
+        context.protocol().ended_at(at);
     }
     if let Some(progress) = progress {
         context.progress(progress);
