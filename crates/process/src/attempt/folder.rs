@@ -20,6 +20,9 @@ use crate::artifacts::Shelf;
 #[cfg(unix)]
 use crate::supervisor::Place;
 
+/// How often it is tried to remove a folder into which somebody writes meanwhile.
+const REMOVALS: usize = 20;
+
 /// The folder of one attempt. Only its owner may look into it.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
@@ -92,10 +95,7 @@ impl Folder {
     pub(super) async fn clear(self) {
         let Self { task, attempt } = self;
         let removed = blocking(move || {
-            match std::fs::remove_dir_all(attempt) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
+            remove(&attempt)?;
             // Only when no attempt left an artifact.
             let _ = std::fs::remove_dir(task);
             Ok(())
@@ -104,6 +104,19 @@ impl Folder {
             tracing::warn!(%error, "the folder of an attempt remains");
         }
     }
+}
+
+/// Removes a folder with all that is in it, if it is there. A supervisor may be writing its last file,
+/// once; then it is tried again.
+fn remove(folder: &Path) -> io::Result<()> {
+    for _ in 0..REMOVALS {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => return Ok(()),
+        }
+    }
+    Err(io::ErrorKind::DirectoryNotEmpty.into())
 }
 
 /// Does something where blocking is allowed.

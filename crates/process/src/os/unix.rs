@@ -35,7 +35,7 @@ use crate::order::Order;
 
 pub(crate) use apart::{end_stranger, spawn_apart};
 pub(crate) use handover::{receive, send};
-pub(crate) use nest::{Copy, Nest, Woken, settle_in, wait_for};
+pub(crate) use nest::{Copy, Nest, Woken, settle_in};
 pub(crate) use offspring::keep_offspring;
 pub(crate) use process::{Process, Scale, end_marked};
 pub(crate) use raw::exit_now;

@@ -147,10 +147,10 @@ impl Role {
             if is_tidy && self.nest.is_empty() {
                 return false;
             }
-            os::wait_for(None);
+            self.nest.wait(None);
             return true;
         };
-        if os::wait_for(Some(socket.as_fd())) == Woken::ByChild {
+        if self.nest.wait(Some(socket.as_fd())) == Woken::ByChild {
             return true;
         }
         match os::receive(socket) {

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::{offspring, raw};
@@ -31,6 +32,8 @@ pub(crate) enum Woken {
 pub(crate) struct Nest {
     copies: BTreeSet<i32>,
     beyond_reach: BTreeSet<i32>,
+    /// Readable when a child has ended, and where that is written.
+    ends: (OwnedFd, OwnedFd),
 }
 
 impl Nest {
@@ -40,10 +43,10 @@ impl Nest {
     /// When the system refuses.
     pub(crate) fn new() -> io::Result<Self> {
         raw::reset_own_signals();
-        raw::heed_children();
+        let ends = raw::heed_children()?;
         #[cfg(target_os = "linux")]
         rustix::process::set_child_subreaper(Some(getpid()))?;
-        Ok(Self { copies: BTreeSet::new(), beyond_reach: BTreeSet::new() })
+        Ok(Self { copies: BTreeSet::new(), beyond_reach: BTreeSet::new(), ends })
     }
 
     /// Makes a copy of this process.
@@ -85,18 +88,21 @@ impl Nest {
         is_tidy
     }
 
+    /// Waits for a child's end or for the socket, if there is one.
+    pub(crate) fn wait(&self, socket: Option<BorrowedFd<'_>>) -> Woken {
+        let mut waited = vec![PollFd::new(&self.ends.0, PollFlags::IN)];
+        waited.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)));
+        // What interrupts it is looked at by the caller, like everything else.
+        let _ = poll(&mut waited, None);
+        let is_readable = waited.get(1).is_some_and(|one| !one.revents().is_empty());
+        let mut some = [0; 64];
+        while rustix::io::read(&self.ends.0, &mut some).is_ok_and(|n| n > 0) {}
+        if is_readable { Woken::BySocket } else { Woken::ByChild }
+    }
+
     /// Tells whether every copy has ended.
     pub(crate) fn is_empty(&self) -> bool {
         self.copies.is_empty()
-    }
-}
-
-/// Waits for a child's end or for the socket, if there is one. A [`Nest`] has to be there.
-pub(crate) fn wait_for(socket: Option<BorrowedFd<'_>>) -> Woken {
-    if raw::wait_for(socket.map(|socket| socket.as_raw_fd())) {
-        Woken::BySocket
-    } else {
-        Woken::ByChild
     }
 }
 

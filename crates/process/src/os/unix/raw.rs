@@ -5,12 +5,14 @@
 )]
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
 
 use crate::os::{Exit, Usage};
@@ -150,42 +152,21 @@ pub(crate) fn exit_now(code: u8) -> ! {
     unsafe { libc::_exit(code.into()) }
 }
 
-/// Lets the end of a child interrupt [`wait_for`], and nothing else.
-pub(super) fn heed_children() {
-    extern "C" fn nothing(_: i32) {}
-    // SAFETY: the handler touches nothing; the set is made before it is read.
-    unsafe {
-        let handler: extern "C" fn(i32) = nothing;
-        libc::signal(libc::SIGCHLD, handler as libc::sighandler_t);
-        let mut children: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut children);
-        libc::sigaddset(&raw mut children, libc::SIGCHLD);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const children, std::ptr::null_mut());
-    }
-}
+/// Where the handler of [`heed_children`] writes; below 0 there is none.
+static ENDS: AtomicI32 = AtomicI32::new(-1);
 
-/// Waits until a descriptor can be read, which it tells, or a child has ended.
-pub(super) fn wait_for(fd: Option<i32>) -> bool {
-    // SAFETY: sets are made before they are read; a number beyond the size of one is not put in.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut all);
-        let mut readable: libc::fd_set = std::mem::zeroed();
-        libc::FD_ZERO(&raw mut readable);
-        let in_set = fd.filter(|fd| usize::try_from(*fd).is_ok_and(|fd| fd < libc::FD_SETSIZE));
-        if let Some(fd) = in_set {
-            libc::FD_SET(fd, &raw mut readable);
-        }
-        let n = libc::pselect(
-            in_set.map_or(0, |fd| fd + 1),
-            &raw mut readable,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            std::ptr::null(),
-            &raw const all,
-        );
-        n > 0
+/// Lets the end of a child make the descriptor readable that it returns with the one that is written.
+pub(super) fn heed_children() -> io::Result<(OwnedFd, OwnedFd)> {
+    extern "C" fn note(_: i32) {
+        // SAFETY: write is safe in a handler; it may fail when the pipe is full, and is heard then.
+        unsafe { libc::write(ENDS.load(Ordering::Relaxed), [0_u8].as_ptr().cast(), 1) };
     }
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    ENDS.store(writer.as_raw_fd(), Ordering::Relaxed);
+    let handler: extern "C" fn(i32) = note;
+    // SAFETY: the handler makes one system call.
+    unsafe { libc::signal(libc::SIGCHLD, handler as libc::sighandler_t) };
+    Ok((reader, writer))
 }
 
 /// Asks the kernel to kill the calling process when the thread that started it ends.
