@@ -88,9 +88,8 @@ async fn begin(
 ) -> Begun {
     let begun = async {
         let work = Told::Run(Box::new(work(tool, folder, attempt, context)?));
-        let is_synced = context.durability() == Durability::Full;
         let (started, leased) =
-            tokio::join!(start(supervisors, folder, is_synced), context.protocol().leased());
+            tokio::join!(start(supervisors, folder), context.protocol().leased());
         // A supervisor that is not told what to run ends by itself, and nothing ran.
         let mut talk = started.map_err(|error| match error {
             NotStarted::Folder(error) => no_folder(&error),
@@ -131,13 +130,8 @@ enum NotStarted {
     Process(io::Error),
 }
 
-/// Makes the folder of an attempt, which lasts where the store does [DUR-7], and starts a supervisor
-/// in it, which does not know yet what to run.
-async fn start(
-    supervisors: &Supervisors,
-    folder: &Folder,
-    is_synced: bool,
-) -> Result<Talk, NotStarted> {
+/// Makes the folder of an attempt and starts a supervisor in it, which does not know yet what to run.
+async fn start(supervisors: &Supervisors, folder: &Folder) -> Result<Talk, NotStarted> {
     let (folder, server) = (folder.clone(), supervisors.server());
     let start = move || {
         let place = folder.place();
@@ -145,12 +139,7 @@ async fn start(
             Ok(seat) => seat,
             Err(error) => return Ok(Err(NotStarted::Folder(error))),
         };
-        if let Err(error) = server.launch(&seat) {
-            return Ok(Err(NotStarted::Process(error)));
-        }
-        // While the process is being made.
-        let kept = if is_synced { place.keep_names() } else { Ok(()) };
-        Ok(kept.map(|()| seat.near).map_err(NotStarted::Folder))
+        Ok(server.launch(&seat).map(|()| seat.near).map_err(NotStarted::Process))
     };
     let near = blocking(start).await.unwrap_or_else(|error| Err(NotStarted::Process(error)))?;
     Talk::of(near).map_err(NotStarted::Process)

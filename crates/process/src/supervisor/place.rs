@@ -99,8 +99,8 @@ impl Place {
         open(&self.0.join("lock"))?.lock()
     }
 
-    /// Notes that the program is about to be started; for good when it is synced, so that also after a
-    /// loss of power nobody starts it again.
+    /// Notes that the program is about to be started; for good when it is synced, with the names on the
+    /// way to this folder, so that also after a loss of power nobody starts it again.
     ///
     /// # Errors
     /// When it is noted already, or cannot be: do not start it.
@@ -110,7 +110,7 @@ impl Place {
         if !is_synced {
             return Ok(());
         }
-        let synced = File::open(&self.0).and_then(|folder| folder.sync_all());
+        let synced = self.sync_names();
         if synced.is_err() {
             // Nothing is started: then nothing should say so.
             let _ = std::fs::remove_file(path);
@@ -118,16 +118,10 @@ impl Place {
         synced
     }
 
-    /// Decides that the program never runs; tells whether that was still to be decided.
-    pub(crate) fn revoke(&self) -> bool {
-        let mut options = OpenOptions::new();
-        options.create_new(true).write(true).mode(0o600).open(self.0.join("begun")).is_ok()
-    }
-
-    /// Makes the names on the way to this folder last: of the attempt, of the task, and of the folder
-    /// of all tasks. Without them a start that is noted for good may not be found.
-    pub(crate) fn keep_names(&self) -> io::Result<()> {
-        for folder in self.0.ancestors().skip(1).take(2) {
+    /// Makes the names in this folder last, and those of the attempt, of the task, and of the folder of
+    /// all tasks: without them a start that is noted for good may not be found.
+    fn sync_names(&self) -> io::Result<()> {
+        for folder in self.0.ancestors().take(3) {
             File::open(folder)?.sync_all()?;
         }
         if let Some(Ok(above)) = self.0.ancestors().nth(3).map(File::open) {
@@ -135,6 +129,12 @@ impl Place {
             above.sync_all()?;
         }
         Ok(())
+    }
+
+    /// Decides that the program never runs; tells whether that was still to be decided.
+    pub(crate) fn revoke(&self) -> bool {
+        let mut options = OpenOptions::new();
+        options.create_new(true).write(true).mode(0o600).open(self.0.join("begun")).is_ok()
     }
 
     /// Tells whether the program may have been started. What cannot be seen counts as a yes.

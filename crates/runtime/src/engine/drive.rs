@@ -251,7 +251,7 @@ impl Engine {
         let mut update = Update::attempt(live.id, live.fence, change);
         update.report = live.take_report();
         update.releases = true;
-        update.ended_at = lock(&live.report).ended_at;
+        update.ended_at = crate::shards::lock(&live.report).ended_at;
         let once = || async {
             let then =
                 self.kernel.phases.is_open().then(|| Claim { lanes: vec![lane.clone()], n: 1 });
