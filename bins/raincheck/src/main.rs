@@ -5,6 +5,7 @@
 
 mod demo;
 
+mod kept;
 mod tasks;
 
 mod wiring;
@@ -86,7 +87,9 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
                 now: now(),
                 missing_contents: Reader::missing_contents_of,
             };
-            let report = doctor::examine(&patient).with([process_table()]);
+            let report = doctor::examine(&patient)
+                .with([process_table()])
+                .with(kept::findings(shared, serving));
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(report.exit())
         }

@@ -81,21 +81,11 @@ pub enum Durability {
     Full,
 }
 
-/// What a store promises, and what it cannot.
+/// What a store promises beyond its methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// What survives what.
     pub durability: Durability,
-    /// Whether other processes use the same store.
-    pub shared: bool,
-    /// Whether the store's own clock decides.
-    pub own_clock: bool,
-    /// Whether a lane's caps hold exactly.
-    pub exact_caps: bool,
-    /// Whether the order within a priority is exact.
-    pub exact_fifo: bool,
-    /// Whether every task is kept for its whole retention, or dropped early when space runs out.
-    pub full_retention: bool,
 }
 
 /// Resolves once everything before it is committed.

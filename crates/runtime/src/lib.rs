@@ -78,8 +78,6 @@ mod shards;
 
 mod observe;
 
-pub mod blobs;
-
 mod logs;
 
 pub use clock::{Clock, ManualClock, SystemClock};

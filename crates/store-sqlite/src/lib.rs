@@ -105,5 +105,8 @@ mod reading;
 
 mod reader;
 
+mod defects;
+
+pub use defects::{Defect, check_locks};
 pub use reader::Reader;
 pub use store::{Options, SqliteStore};

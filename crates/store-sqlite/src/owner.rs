@@ -90,7 +90,7 @@ impl Lock {
 /// Tells whether SQLite could lock a file of this folder. It takes a refused lock for one that another
 /// program holds, and waits for it in vain.
 #[cfg(unix)]
-fn can_lock(file: &File) -> bool {
+pub(crate) fn can_lock(file: &File) -> bool {
     use rustix::fs::{FlockOperation, fcntl_lock};
     use rustix::io::Errno;
     match fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
@@ -105,7 +105,7 @@ fn can_lock(file: &File) -> bool {
 }
 
 #[cfg(not(unix))]
-fn can_lock(_file: &File) -> bool {
+pub(crate) fn can_lock(_file: &File) -> bool {
     true
 }
 

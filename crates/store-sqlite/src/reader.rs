@@ -61,6 +61,10 @@ impl Reader {
         Ok(Some(Self { path: path.to_owned(), connection, files: Files::new(path) }))
     }
 
+    pub(crate) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Returns the process that took the store last. It may have ended since.
     #[must_use]
     pub fn last_owner(&self) -> Option<u32> {

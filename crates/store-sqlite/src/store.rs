@@ -289,11 +289,6 @@ impl TaskStore for SqliteStore {
                 Durability::Full => Durability::Full,
                 Durability::Process | Durability::None => Durability::Process,
             },
-            shared: false,
-            own_clock: false,
-            exact_caps: true,
-            exact_fifo: true,
-            full_retention: true,
         }
     }
 

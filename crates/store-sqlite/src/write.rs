@@ -55,6 +55,20 @@ pub(crate) const FORGET: &str =
     "DELETE FROM tasks WHERE state = 'expired' AND id = ? RETURNING seq";
 const TAG: &str = "INSERT OR IGNORE INTO task_tags (scope, tag, seq) VALUES (?, ?, ?)";
 const UNTAG: &str = "DELETE FROM task_tags WHERE scope = ? AND tag = ? AND seq = ?";
+/// So much later than it was the newest instant of a block is noted, so that it need not be noted with
+/// every commit: it only says where to begin to look.
+const SLACK: i64 = 60_000;
+
+/// What is known to be noted of the last block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Noted(Option<(i64, i64)>);
+
+impl Noted {
+    fn covers(self, block: i64, at: i64) -> bool {
+        self.0.is_some_and(|(noted, until)| noted == block && at <= until)
+    }
+}
+
 const SUBMITTED: &str = "INSERT INTO submit_times (block, newest) VALUES (?, ?) \
     ON CONFLICT (block) DO UPDATE SET newest = max(newest, excluded.newest)";
 const NEXT_SEQ: &str = "UPDATE store SET next_seq = max(next_seq, ?) WHERE one = 1";
@@ -65,11 +79,15 @@ pub(crate) fn commit(
     log: &mut Log,
     statements: &Statements,
     batch: &Batch,
+    noted: &mut Noted,
 ) -> Result<Vec<String>, Fault> {
+    // What a failed transaction noted is not there.
+    let mut after = *noted;
     let writing = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     log.make_room();
-    let files = write(&writing, statements, batch)?;
+    let files = write(&writing, statements, batch, &mut after)?;
     writing.commit()?;
+    *noted = after;
     Ok(files)
 }
 
@@ -77,8 +95,9 @@ fn write(
     writing: &Transaction<'_>,
     statements: &Statements,
     batch: &Batch,
+    noted: &mut Noted,
 ) -> Result<Vec<String>, Fault> {
-    write_new(writing, batch)?;
+    write_new(writing, batch, noted)?;
     for standing in batch.rows.values() {
         if standing.is_new {
             rows::insert(&mut *writing.prepare_cached(&statements.insert)?, &standing.row)?;
@@ -115,7 +134,7 @@ fn write(
 }
 
 /// Writes by what new tasks are listed.
-fn write_new(writing: &Transaction<'_>, batch: &Batch) -> Result<(), Fault> {
+fn write_new(writing: &Transaction<'_>, batch: &Batch, noted: &mut Noted) -> Result<(), Fault> {
     let mut times = BTreeMap::new();
     for standing in batch.rows.values().filter(|standing| standing.is_new) {
         let TaskRecord { task, seq, .. } = &standing.row;
@@ -123,11 +142,15 @@ fn write_new(writing: &Transaction<'_>, batch: &Batch) -> Result<(), Fault> {
             let tag = params![task.scope.as_str(), &**tag, seq.cast_signed()];
             writing.prepare_cached(TAG)?.execute(tag)?;
         }
-        let newest = times.entry(seq.cast_signed() >> 10).or_insert(i64::MIN);
-        *newest = task.submitted_at.as_millis().max(*newest);
+        let (block, at) = (seq.cast_signed() >> 10, task.submitted_at.as_millis());
+        if !noted.covers(block, at) {
+            let newest = times.entry(block).or_insert(i64::MIN);
+            *newest = at.saturating_add(SLACK).max(*newest);
+        }
     }
     for (block, newest) in times {
         writing.prepare_cached(SUBMITTED)?.execute([block, newest])?;
+        *noted = Noted(Some((block, newest)));
     }
     Ok(())
 }

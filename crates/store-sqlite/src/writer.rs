@@ -53,6 +53,7 @@ pub(crate) struct Writer {
     connection: Connection,
     log: Log,
     statements: Statements,
+    noted: write::Noted,
     housekeeper: Housekeeper,
     /// Files that commits which failed would have named; they go once one has succeeded, so that
     /// nothing on the disk can name them.
@@ -102,7 +103,16 @@ impl Writer {
         start.shared.begin_life(ledger, settled);
         let unnamed = Vec::new();
         Ok((
-            Self { start, connection, log, statements, housekeeper, unnamed, _lock: lock },
+            Self {
+                start,
+                connection,
+                log,
+                statements,
+                noted: write::Noted::default(),
+                housekeeper,
+                unnamed,
+                _lock: lock,
+            },
             survivors,
         ))
     }
@@ -165,7 +175,7 @@ impl Writer {
     fn try_commit(&mut self, batch: &Batch) -> Result<Vec<String>, Fault> {
         #[cfg(test)]
         self.start.faults.pass()?;
-        write::commit(&mut self.connection, &mut self.log, &self.statements, batch)
+        write::commit(&mut self.connection, &mut self.log, &self.statements, batch, &mut self.noted)
     }
 
     fn tend_log(&mut self) {

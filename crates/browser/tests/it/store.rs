@@ -120,7 +120,7 @@ impl Store {
 #[async_trait]
 impl TaskStore for Store {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durability: Durability::Process, ..self.inner.capabilities() }
+        Capabilities { durability: Durability::Process }
     }
 
     async fn open(

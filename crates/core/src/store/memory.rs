@@ -216,14 +216,7 @@ const fn ready<T>(value: T) -> Write<T> {
 #[async_trait]
 impl TaskStore for MemoryStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            durability: Durability::None,
-            shared: false,
-            own_clock: false,
-            exact_caps: true,
-            exact_fifo: true,
-            full_retention: false,
-        }
+        Capabilities { durability: Durability::None }
     }
 
     async fn open(

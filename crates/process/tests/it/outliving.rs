@@ -23,7 +23,7 @@ pub(crate) struct Outliving(pub(crate) MemoryStore);
 #[async_trait]
 impl TaskStore for Outliving {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { durability: Durability::Full, ..self.0.capabilities() }
+        Capabilities { durability: Durability::Full }
     }
 
     async fn open(

@@ -21,7 +21,7 @@ INSERT OR IGNORE INTO task_tags (scope, tag, seq)
     SELECT t.scope, j.value, t.seq FROM tasks t, json_each(t.spec, '$.tags') j
     WHERE t.state <> 'expired';
 
--- The newest instant at which a task of each 1,024 places in the order of acceptance was submitted:
+-- Of each 1,024 places in the order of acceptance an instant before which all of its tasks were submitted:
 -- what was submitted after an instant begins with the first of them that is later. Instants need not
 -- follow the order, since clocks are set back.
 CREATE TABLE submit_times (

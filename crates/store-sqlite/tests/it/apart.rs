@@ -8,7 +8,7 @@ use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Filter, NoSink, Submit, Submitted, TaskStore as _, Update};
-use raincheck_store_sqlite::{Options, SqliteStore};
+use raincheck_store_sqlite::{Defect, Options, Reader, SqliteStore, check_locks};
 
 use crate::kit::*;
 
@@ -24,6 +24,20 @@ fn remove_contents(folder: &Path) {
 /// Waits until nothing is on its way to the disk.
 async fn settle(store: &SqliteStore) {
     store.barrier().committed().await.expect("a commit");
+}
+
+fn defects(folder: &Path) -> Vec<Defect> {
+    let reader = Reader::open(&folder.join("tasks.db")).expect("readable").expect("a store");
+    reader.defects(9).expect("a look")
+}
+
+#[test]
+fn a_look_at_the_locks_of_a_folder_leaves_nothing_behind() {
+    // [DUR-4]
+    let folder = tempfile::tempdir().expect("a folder");
+    check_locks(&folder.path().join("tasks.db")).expect("a local disk");
+    check_locks(&folder.path().join("none").join("tasks.db")).expect("no folder yet");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
 }
 
 /// Edits the file behind the back of the store.
@@ -98,6 +112,8 @@ async fn a_row_with_words_of_a_newer_version_is_set_apart_and_kept() {
         "UPDATE tasks SET failure = 'out_of_the_future' WHERE seq = 1; \
          UPDATE tasks SET spec = '{\"limits\":7}' WHERE seq = 2",
     );
+    let named: Vec<_> = defects(folder.path()).iter().map(|defect| defect.task).collect();
+    assert_eq!(named, [Some(id(0)), Some(id(1))]);
     for round in 0..2 {
         let (store, _) = open(folder.path()).await;
         let page = store.list(&Scope::local(), &Filter::default(), None, 9).await.expect("a list");
