@@ -1,29 +1,21 @@
 //! The composition: the bridge, its store, the browser's words.
 
-use std::io::IsTerminal as _;
-
 use raincheck::core::error::Error;
 use raincheck::core::ids::LaneId;
-use raincheck::mcp::stdio::Stdout;
 use raincheck::mcp::surfaces::browser::{self, Browser as Words};
 use raincheck::mcp::{Streams, take_stdout};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck::{Builder, Raincheck};
+use raincheck_app::Failure;
 use raincheck_app::cli::{Serving, Shared};
-use raincheck_app::config::{File, Limits, Store};
-use raincheck_app::instance::{self, Card, Instance};
-use raincheck_app::paths::Paths;
+use raincheck_app::config::{Limits, Store};
+use raincheck_app::host::{self, Host};
+use raincheck_app::instance::{self, Card};
 use raincheck_app::placed::{PlacedStore, create_folder_of};
-use raincheck_app::{Failure, lifecycle, logging, terminal};
 use raincheck_browser::{BridgeListener, Browser, Settings};
 use raincheck_store_sqlite::{Options, SqliteStore};
-use tokio::runtime;
-use tokio_util::sync::CancellationToken;
 
 use crate::{BINARY, THIS, places};
-
-/// The threads that answer requests and drive the engine.
-const N_THREADS: usize = 2;
 
 /// Serves MCP on standard input and output until the client goes or the process is told to end.
 pub(crate) fn serve(
@@ -32,32 +24,14 @@ pub(crate) fn serve(
     port: u16,
     limits: &Limits,
 ) -> Result<(), Failure> {
-    lifecycle::unblock_signals();
-    let file = shared.load(&THIS, serving)?;
-    let (paths, unplaced) = Paths::of_server(BINARY, shared);
-    let _logging = logging::start(shared)?;
-    lifecycle::log_panics();
-    if let Some(failure) = unplaced.clone().or_else(|| paths.create().err()) {
-        tracing::error!("{}; {}", failure.message, failure.next);
-    }
-    for section in file.idle_sections(&THIS) {
-        tracing::info!(section, "a section of the configuration has no effect on this binary");
-    }
-    if std::io::stdin().is_terminal() {
-        terminal::complain("waiting for an MCP client on standard input; Ctrl-C ends\n");
-    }
-    let stdout = take_stdout().map_err(|error| failed("take standard output", &error))?;
-    let runtime = runtime::Builder::new_multi_thread()
-        .worker_threads(N_THREADS)
-        .enable_all()
-        .build()
-        .map_err(|error| failed("start the runtime", &error))?;
-    let served = runtime.block_on(async {
-        let server = compose(shared, serving, &file, (&paths, unplaced), (port, limits));
-        serve_until_told(server, stdout).await
-    });
-    runtime.shutdown_background();
-    served
+    let host = Host::prepare(&THIS, shared, serving)?;
+    let stdout = take_stdout().map_err(|error| THIS.failed("take standard output", &error))?;
+    host::run(&THIS, async |stop| {
+        let server = compose(shared, serving, &host, (port, limits));
+        let streams = Streams::standard(stdout);
+        let streams = streams.map_err(|error| THIS.failed("use the streams", &error))?;
+        server.serve(streams, stop).await.map_err(|error| THIS.failed("serve", &error))
+    })
 }
 
 /// What the surface must know of the bridge.
@@ -78,8 +52,7 @@ impl browser::Bridge for Bridge {
 fn compose(
     shared: &Shared,
     serving: &Serving,
-    file: &File,
-    (paths, unplaced): (&Paths, Option<Failure>),
+    Host { file, paths, unplaced, .. }: &Host,
     (port, limits): (u16, &Limits),
 ) -> Builder {
     let store = shared.store(file, &paths.home);
@@ -101,7 +74,7 @@ fn compose(
         let store = SqliteStore::new(Options::process(path));
         server = match create_folder_of(path) {
             Ok(()) => server.store(store),
-            Err(_) => server.store(PlacedStore::in_file(store, path.clone(), unplaced)),
+            Err(_) => server.store(PlacedStore::in_file(store, path.clone(), unplaced.clone())),
         };
     }
     if serving.structured_content {
@@ -112,15 +85,7 @@ fn compose(
     }
     let (dir, card, home) =
         (instance::unused(&paths.home), card(shared, &store), paths.home.clone());
-    server.before_start(move || {
-        let n_swept = instance::sweep(&home);
-        if n_swept > 0 {
-            tracing::info!(n_swept, "removed what killed servers left behind");
-        }
-        Instance::open(&dir, &card)
-            .inspect_err(|failure| tracing::error!("{}; {}", failure.message, failure.next))
-            .ok()
-    })
+    server.before_start(host::opening(home, dir, card))
 }
 
 /// Makes the bridge's settings: a limit's own flag comes first, then `--wait-s`, then the file.
@@ -167,22 +132,6 @@ fn settings(serving: &Serving, flags: &Limits, file: &Limits) -> Settings {
     settings
 }
 
-async fn serve_until_told(server: Builder, stdout: Stdout) -> Result<(), Failure> {
-    let streams = Streams::standard(stdout).map_err(|error| failed("use the streams", &error))?;
-    let stop = CancellationToken::new();
-    let told = lifecycle::until_told(stop.clone()).map_err(|error| failed("listen", &error))?;
-    let session = server.serve(streams, stop.clone());
-    tokio::select! {
-        (served, ()) = async { tokio::join!(session, told) } => {
-            served.map_err(|error| failed("serve", &error))
-        }
-        () = lifecycle::out_of_time(stop) => {
-            tracing::warn!("the end took too long and was cut short");
-            Ok(())
-        }
-    }
-}
-
 /// Describes this server for `status` and `doctor`.
 fn card(shared: &Shared, store: &Store) -> Card {
     Card {
@@ -198,11 +147,6 @@ fn card(shared: &Shared, store: &Store) -> Card {
         tools: ["interact", "observe", "cancel", "configure"].map(str::to_owned).to_vec(),
         lanes: Vec::new(),
     }
-}
-
-fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
-    let next = format!("run: {BINARY} doctor");
-    Failure::failed(format!("the server cannot {what}: {error}"), next)
 }
 
 #[cfg(test)]

@@ -1,61 +1,36 @@
 //! The composition: which tool set, which store, which surface.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use raincheck::core::ids::LaneId;
 use raincheck::core::lane;
-use raincheck::mcp::stdio::Stdout;
 use raincheck::mcp::{Streams, take_stdout};
 use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
 use raincheck::{Builder, LoopbackConfig, Raincheck};
+use raincheck_app::Failure;
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Env, File, Store, Tool};
-use raincheck_app::instance::{self, Card, Instance, LaneCard};
-use raincheck_app::paths::Paths;
+use raincheck_app::host::{self, Host};
+use raincheck_app::instance::{self, Card, LaneCard};
 use raincheck_app::placed::{PlacedStore, create_folder_of};
-use raincheck_app::{Failure, lifecycle, logging, terminal};
 use raincheck_store_sqlite::{Options, SqliteStore};
-use tokio::runtime;
-use tokio_util::sync::CancellationToken;
 
 use crate::{BINARY, THIS};
 
-/// The threads that answer requests and drive the engine; tools are processes of their own.
-const N_THREADS: usize = 2;
-
 /// Serves MCP on standard input and output until the client goes or the process is told to end.
 pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
-    lifecycle::unblock_signals();
-    let file = shared.load(&THIS, serving)?;
-    let (paths, unplaced) = Paths::of_server(BINARY, shared);
-    let _logging = logging::start(shared)?;
-    lifecycle::log_panics();
-    if let Some(failure) = unplaced.clone().or_else(|| paths.create().err()) {
-        tracing::error!("{}; {}", failure.message, failure.next);
-    }
-    for section in file.idle_sections(&THIS) {
-        tracing::info!(section, "a section of the configuration has no effect on this binary");
-    }
-    if file.tools.is_empty() {
+    let host = Host::prepare(&THIS, shared, serving)?;
+    if host.file.tools.is_empty() {
         tracing::warn!("{}", without_tools(shared));
     }
-    if std::io::stdin().is_terminal() {
-        terminal::complain("waiting for an MCP client on standard input; Ctrl-C ends\n");
-    }
-    let stdout = take_stdout().map_err(|error| failed("take standard output", &error))?;
-    let runtime = runtime::Builder::new_multi_thread()
-        .worker_threads(N_THREADS)
-        .enable_all()
-        .build()
-        .map_err(|error| failed("start the runtime", &error))?;
-    let served = runtime.block_on(async {
-        let server = compose(shared, serving, file, (&paths, unplaced))?;
-        serve_until_told(server, stdout).await
-    });
-    runtime.shutdown_background();
-    served
+    let stdout = take_stdout().map_err(|error| THIS.failed("take standard output", &error))?;
+    host::run(&THIS, async |stop| {
+        let server = compose(shared, serving, &host)?;
+        let streams = Streams::standard(stdout);
+        let streams = streams.map_err(|error| THIS.failed("use the streams", &error))?;
+        server.serve(streams, stop).await.map_err(|error| THIS.failed("serve", &error))
+    })
 }
 
 /// Says why a server has no tools of its own, and what to do.
@@ -74,12 +49,9 @@ fn without_tools(shared: &Shared) -> String {
 }
 
 /// Puts the parts together; nothing runs yet.
-fn compose(
-    shared: &Shared,
-    serving: &Serving,
-    file: File,
-    (paths, unplaced): (&Paths, Option<Failure>),
-) -> Result<Builder, Failure> {
+fn compose(shared: &Shared, serving: &Serving, host: &Host) -> Result<Builder, Failure> {
+    let Host { file, paths, unplaced, .. } = host;
+    let file = file.clone();
     let dir = instance::unused(&paths.home);
     let store = shared.store(&file, &paths.home);
     let tasks = match &store {
@@ -89,7 +61,7 @@ fn compose(
     let card = card(shared, &file, &store);
     let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
     let commands = Commands::new(&tasks, tools)
-        .map_err(|error| failed("place tasks", &error))?
+        .map_err(|error| THIS.failed("place tasks", &error))?
         .supervised_by(raincheck::supervisor());
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
@@ -101,7 +73,7 @@ fn compose(
         let store = SqliteStore::new(Options::full(&path));
         server = match create_folder_of(&path) {
             Ok(()) => server.store(store),
-            Err(_) => server.store(PlacedStore::in_file(store, path, unplaced)),
+            Err(_) => server.store(PlacedStore::in_file(store, path, unplaced.clone())),
         };
         listening = listening.persist_in(paths.home.join("http"));
     }
@@ -116,37 +88,14 @@ fn compose(
         server = server.client_timeout(client, *timeout);
     }
     let home = paths.home.clone();
-    Ok(server.before_start(move || {
-        let n_swept = instance::sweep(&home);
-        if n_swept > 0 {
-            tracing::info!(n_swept, "removed what killed servers left behind");
-        }
-        Instance::open(&dir, &card)
-            .inspect_err(|failure| tracing::error!("{}; {}", failure.message, failure.next))
-            .ok()
-    }))
+    Ok(server.before_start(host::opening(home, dir, card)))
 }
 
 /// Names the folder beside a store where its tasks have their files.
 fn beside(store: &Path) -> Result<PathBuf, Failure> {
-    let store = std::path::absolute(store).map_err(|error| failed("find its store", &error))?;
+    let store =
+        std::path::absolute(store).map_err(|error| THIS.failed("find its store", &error))?;
     Ok(store.parent().unwrap_or(Path::new("/")).join("tasks"))
-}
-
-async fn serve_until_told(server: Builder, stdout: Stdout) -> Result<(), Failure> {
-    let streams = Streams::standard(stdout).map_err(|error| failed("use the streams", &error))?;
-    let stop = CancellationToken::new();
-    let told = lifecycle::until_told(stop.clone()).map_err(|error| failed("listen", &error))?;
-    let session = server.serve(streams, stop.clone());
-    tokio::select! {
-        (served, ()) = async { tokio::join!(session, told) } => {
-            served.map_err(|error| failed("serve", &error))
-        }
-        () = lifecycle::out_of_time(stop) => {
-            tracing::warn!("the end took too long and was cut short");
-            Ok(())
-        }
-    }
 }
 
 fn command_tool(tool: Tool, folder: &Path) -> CommandTool {
@@ -179,11 +128,6 @@ fn card(shared: &Shared, file: &File, store: &Store) -> Card {
         tools: file.tools.iter().map(|tool| tool.spec.name.to_string()).collect(),
         lanes: file.lanes.iter().map(lane).collect(),
     }
-}
-
-fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
-    let next = format!("run: {BINARY} doctor");
-    Failure::failed(format!("the server cannot {what}: {error}"), next)
 }
 
 #[cfg(test)]

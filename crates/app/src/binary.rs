@@ -1,5 +1,9 @@
 //! What the shared commands have to know of the binary that they are part of.
 
+use std::fmt::Display;
+
+use crate::failure::Failure;
+
 /// A binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Binary {
@@ -16,6 +20,12 @@ pub struct Binary {
 }
 
 impl Binary {
+    /// Makes the failure of a server that cannot do something.
+    pub fn failed(&self, what: &str, error: &dyn Display) -> Failure {
+        let next = format!("run: {} doctor", self.name);
+        Failure::failed(format!("the server cannot {what}: {error}"), next)
+    }
+
     /// Tells whether its tools are the programs of the configuration file.
     #[must_use]
     pub fn runs_programs(&self) -> bool {

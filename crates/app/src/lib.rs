@@ -25,6 +25,8 @@ pub mod logging;
 
 pub mod lifecycle;
 
+pub mod host;
+
 pub mod doctor;
 
 pub mod status;
