@@ -34,6 +34,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Returns how long the text is.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text.as_ref().map_or(0, String::len)
+    }
+
     /// Answers with a value, written as JSON.
     pub fn json(value: &impl Serialize) -> Self {
         match serde_json::to_string(value) {

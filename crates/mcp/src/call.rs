@@ -13,6 +13,7 @@ use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Content;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
+use raincheck_core::lifecycle::State;
 use raincheck_core::log::Line;
 use raincheck_core::store::Page;
 use raincheck_core::task::{Outcome, TaskRecord};
@@ -39,9 +40,27 @@ pub enum Told {
 
 impl Told {
     fn of(view: Box<View>) -> Self {
-        if view.record.state.is_terminal() { Self::Ended(view) } else { Self::Live(view) }
+        // One that has ended and was not read with what it left is given out by its id.
+        let state = view.record.state;
+        let is_whole = view.payload.is_some() || state == State::Expired;
+        if state.is_terminal() && is_whole { Self::Ended(view) } else { Self::Live(view) }
+    }
+
+    /// Tells whether the answer is short, whatever the task left.
+    pub(crate) fn is_short(&self) -> bool {
+        match self {
+            Self::Live(view) => {
+                view.partial.as_ref().is_none_or(|partial| partial.get().len() < SHORT)
+            }
+            Self::Said(answer) => answer.text_len() < SHORT,
+            Self::Result(_) | Self::Ended(_) | Self::Memory(_) => false,
+        }
     }
 }
+
+/// Answers below this many bytes are made at the end of a connection also where there is no room left
+/// for others: they hold the ids of tasks.
+const SHORT: usize = 4096;
 
 /// Submits a request when it is its turn: requests of one connection are accepted in the order of their
 /// lines [CALL-7].
@@ -71,22 +90,22 @@ pub(crate) async fn run(
         Submission::Task(accepted) => accepted,
         Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
     };
-    let id = accepted.record.id();
+    let subject = Subject::accepted(engine, &accepted.record);
     let gone = who.gone(wait);
     let waited = if who.listener().is_some() {
-        let view = look(engine, id, wait, who, pin!(gone)).await?;
+        let view = subject.look(wait, who, pin!(gone)).await?;
         view.map(|view| Waited::View(Box::new(view)))
     } else {
         unless(gone, engine.wait_result(accepted, wait)).await.transpose()?
     };
     match waited {
-        None => abandon(engine, id, on_disconnect, who).await,
+        None => subject.abandon(on_disconnect, who).await,
         Some(Waited::Result(contents)) if who.leave_now() => Ok(Told::Result(contents)),
         Some(Waited::View(view)) if who.leave_now() => Ok(Told::of(view)),
         Some(waited) => {
             // It is read again when there is room for it.
             drop(waited);
-            Ok(Told::of(Box::new(see(engine, id, who).await?)))
+            Ok(Told::of(Box::new(subject.see(who).await?)))
         }
     }
 }
@@ -107,10 +126,10 @@ pub(crate) async fn follow(
         Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
     };
     who.give_back();
-    let id = accepted.record.id();
+    let subject = Subject::accepted(engine, &accepted.record);
     let gone = who.gone(wait);
     let view = if who.listener().is_some() {
-        look(engine, id, wait, who, pin!(gone)).await?
+        subject.look(wait, who, pin!(gone)).await?
     } else {
         unless(gone, engine.wait_accepted(accepted, wait)).await.transpose()?
     };
@@ -118,7 +137,7 @@ pub(crate) async fn follow(
         Some(view) if who.leave_now() => Ok(Told::of(Box::new(view))),
         view => {
             drop(view);
-            Ok(Told::of(Box::new(see(engine, id, who).await?)))
+            Ok(Told::of(Box::new(subject.see(who).await?)))
         }
     }
 }
@@ -135,10 +154,11 @@ pub(crate) async fn read(
 ) -> Result<View, Error> {
     who.begins_nothing();
     let hurried = who.hurried();
-    if let Some(view) = look(engine, id, wait, who, pin!(hurried)).await? {
+    let subject = Subject { engine, id, accepted: None };
+    if let Some(view) = subject.look(wait, who, pin!(hurried)).await? {
         return Ok(view);
     }
-    see(engine, id, who).await
+    subject.see(who).await
 }
 
 /// Which lines of a log are wanted.
@@ -169,43 +189,103 @@ pub(crate) async fn read_log(
     engine.logs(who.scope(), id, after, limit, Duration::ZERO).await
 }
 
-/// Looks at a task until it has ended or the wait is over, and tells its progress meanwhile to who
-/// asked for it; `None` once `gone` has fired. What it left is read only at its end.
-async fn look(
-    engine: &Handle,
+/// A task that a call looks at.
+struct Subject<'a> {
+    engine: &'a Handle,
     id: TaskId,
-    wait: Duration,
-    who: &mut Caller,
-    mut gone: Pin<&mut impl Future<Output = ()>>,
-) -> Result<Option<View>, Error> {
-    let deadline = Instant::now() + wait;
-    let mut watch = engine.watch(id);
-    loop {
-        let view = engine.status(who.scope(), id).await?;
-        if let (Some(listener), Some(progress)) = (who.listener(), &view.progress) {
-            listener.tell(progress, Instant::now()).await;
-        }
-        if view.record.state.is_terminal() {
-            return see(engine, id, who).await.map(Some);
-        }
-        if Instant::now() >= deadline {
-            return Ok(Some(view));
-        }
-        let news = async {
-            let Some(listener) = who.listener() else {
-                return timeout_at(deadline, watch.ended()).await.unwrap_or_default();
+    /// How it stood when this call made it.
+    accepted: Option<TaskRecord>,
+}
+
+impl<'a> Subject<'a> {
+    fn accepted(engine: &'a Handle, record: &TaskRecord) -> Self {
+        Self { engine, id: record.id(), accepted: Some(record.clone()) }
+    }
+
+    /// Looks at the task until it has ended or the wait is over, and tells its progress meanwhile to
+    /// who asked for it; `None` once `gone` has fired. What it left is read only at its end.
+    async fn look(
+        &self,
+        wait: Duration,
+        who: &mut Caller,
+        mut gone: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Option<View>, Error> {
+        let deadline = Instant::now() + wait;
+        let mut watch = self.engine.watch(self.id);
+        loop {
+            let now = async {
+                let view = self.status(who).await?;
+                if let (Some(listener), Some(progress)) = (who.listener(), &view.progress) {
+                    listener.tell(progress, Instant::now()).await;
+                }
+                Ok::<_, Error>(view)
             };
-            // Whether the next report, the pause between two, or the end comes first: the loop looks.
-            if timeout_at(deadline, watch.changed()).await.is_ok() {
-                let next_at = listener.next_at().min(deadline);
-                timeout_at(next_at, watch.ended()).await.unwrap_or_default();
+            // A client that reads no progress holds up nobody who waits for the end.
+            let Some(view) = unless(&mut gone, now).await.transpose()? else { return Ok(None) };
+            if view.record.state.is_terminal() {
+                return self.see(who).await.map(Some);
             }
-        };
-        tokio::select! {
-            biased;
-            () = news => {}
-            () = &mut gone => return Ok(None),
+            if Instant::now() >= deadline {
+                return Ok(Some(view));
+            }
+            let news = async {
+                let Some(listener) = who.listener() else {
+                    return timeout_at(deadline, watch.ended()).await.unwrap_or_default();
+                };
+                // Whether the next report, the pause between two, or the end comes first: the loop looks.
+                if timeout_at(deadline, watch.changed()).await.is_ok() {
+                    let next_at = listener.next_at().min(deadline);
+                    timeout_at(next_at, watch.ended()).await.unwrap_or_default();
+                }
+            };
+            if unless(&mut gone, news).await.is_none() {
+                return Ok(None);
+            }
         }
+    }
+
+    /// Reads where the task stands, without what it left.
+    async fn status(&self, who: &Caller) -> Result<View, Error> {
+        let read = self.engine.status(who.scope(), self.id).await;
+        self.as_accepted(read)
+    }
+
+    /// Reads the task as it is, with what it left, once there is room for that. At the end of its
+    /// connection a caller without room gets the id of the task that its call made.
+    async fn see(&self, who: &Caller) -> Result<View, Error> {
+        if let Err(error) = who.leave().await {
+            let is_last_word = self.accepted.is_some() && !who.is_cancelled();
+            return if is_last_word { self.status(who).await } else { Err(error) };
+        }
+        let read = self.engine.view(who.scope(), self.id).await;
+        self.as_accepted(read)
+    }
+
+    /// Nothing that fails after a task was accepted says that it did not run [LEASE-9].
+    fn as_accepted(&self, read: Result<View, Error>) -> Result<View, Error> {
+        match &self.accepted {
+            Some(record) => self.engine.of_accepted(record, read),
+            None => read,
+        }
+    }
+
+    /// Ends a call whose caller went away before it had an id, as its tool says [CANCEL-7]. The answer
+    /// is for a connection that is closing; a cancelled request gets none.
+    async fn abandon(&self, on_disconnect: OnDisconnect, who: &Caller) -> Result<Told, Error> {
+        if on_disconnect == OnDisconnect::Cancel {
+            let reason: Arc<str> = "its caller went away".into();
+            match self.engine.cancel(who.scope(), self.id, Some(reason)).await {
+                Ok(asked) if asked.record.state == State::Cancelled => {
+                    return Err(cancelled(Some(&asked.record)));
+                }
+                // It ends later, has ended otherwise, or cannot be ended: its id is what is left.
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(task = %self.id, %error, "a task that nobody waits for could not be cancelled");
+                }
+            }
+        }
+        Ok(Told::of(Box::new(self.see(who).await?)))
     }
 }
 
@@ -214,30 +294,6 @@ async fn unless<T>(gone: impl Future<Output = ()>, end: impl Future<Output = T>)
         biased;
         end = end => Some(end),
         () = gone => None,
-    }
-}
-
-/// Reads a task as it is, with what it left, once there is room for that.
-async fn see(engine: &Handle, id: TaskId, who: &Caller) -> Result<View, Error> {
-    who.leave().await?;
-    engine.view(who.scope(), id).await
-}
-
-/// Ends a call whose caller went away before it had an id, as its tool says [CANCEL-7]. The answer is
-/// for a connection that is closing; a cancelled request gets none.
-async fn abandon(
-    engine: &Handle,
-    id: TaskId,
-    on_disconnect: OnDisconnect,
-    who: &Caller,
-) -> Result<Told, Error> {
-    match on_disconnect {
-        OnDisconnect::Cancel => {
-            let reason: Arc<str> = "its caller went away".into();
-            let asked = engine.cancel(who.scope(), id, Some(reason)).await?;
-            Err(cancelled(Some(&asked.record)))
-        }
-        OnDisconnect::Detach => Ok(Told::of(Box::new(see(engine, id, who).await?))),
     }
 }
 

@@ -125,6 +125,11 @@ impl Caller {
         self.cancelled.is_cancelled()
     }
 
+    /// Tells whether the connection is over: what is answered now is the last that its client reads.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.connection.closing.is_cancelled()
+    }
+
     pub(crate) const fn listener(&mut self) -> Option<&mut Listener> {
         self.listener.as_mut()
     }
@@ -196,10 +201,12 @@ impl Caller {
         if leave.try_now() {
             return Ok(());
         }
+        // Once the connection is over, there is only the moment that `gone` gives.
+        let last = if self.is_closing() { Duration::ZERO } else { LAST_WAIT };
         tokio::select! {
             biased;
-            () = self.gone(LAST_WAIT) => Err(unwanted()),
             () = leave.wait() => Ok(()),
+            () = self.gone(last) => Err(unwanted()),
         }
     }
 

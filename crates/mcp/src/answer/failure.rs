@@ -98,22 +98,22 @@ impl<'a> Failure<'a> {
 
 impl Serialize for Failure<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (error, entry) = (self.error, self.error.kind.entry());
+        let error = self.error;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("code", self.code)?;
         if self.fence.is_none() {
             map.serialize_entry("message", &*error.message)?;
         }
-        map.serialize_entry("retryable", &entry.is_retryable)?;
+        map.serialize_entry("retryable", &error.is_retryable())?;
         if let Some(guarantee) = self.guarantee {
             map.serialize_entry("guarantee", guarantee.as_str())?;
         }
-        map.serialize_entry("recovery", entry.recovery.as_str())?;
+        map.serialize_entry("recovery", error.recovery().as_str())?;
         if let Some(pause) = error.retry_after {
             let ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
             map.serialize_entry("retry_after_ms", &ms)?;
         }
-        map.serialize_entry("hint", error.hint.as_deref().unwrap_or(entry.hint))?;
+        map.serialize_entry("hint", error.hint())?;
         if let Some((mark, whose)) = self.fence {
             map.serialize_entry("untrusted_begins", &mark.begins(whose))?;
             map.serialize_entry("message", &*error.message)?;
@@ -125,5 +125,23 @@ impl Serialize for Failure<'_> {
             map.serialize_entry("untrusted_ends", mark.ends())?;
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_run_is_never_said_to_be_retryable() {
+        // [LEASE-9]
+        let error = Error::new(Kind::StorageUnavailable, "no space");
+        let shown = |error: &Error| serde_json::to_value(Failure::ours(error)).expect("JSON");
+        let (usual, cut_off) = (shown(&error), error.with_guarantee(Guarantee::Unknown));
+        assert_eq!((&usual["retryable"], &usual["recovery"]), (&true.into(), &"retry".into()));
+        let told = shown(&cut_off);
+        assert_eq!(told["retryable"], false, "{told}");
+        assert_eq!(told["recovery"], "inspect_then_retry", "{told}");
+        assert_ne!(told["hint"], usual["hint"]);
     }
 }

@@ -72,7 +72,8 @@ impl Flights {
     /// Why it cannot be.
     pub(crate) fn begin(&self, id: &Id, bytes: usize) -> Result<InFlight, Refusal> {
         let mut table = self.table();
-        let n_bytes = table.bytes + bytes + self.0.backlog.bytes();
+        // One answer may be larger than all of them together may be: while it is read, others are asked.
+        let n_bytes = table.bytes + bytes + self.0.backlog.bytes().min(MAX_BYTES / 2);
         let is_full = table.flights.len() >= MAX_REQUESTS || n_bytes > MAX_BYTES;
         let Entry::Vacant(place) = table.flights.entry(id.clone()) else {
             return Err(Refusal::IdTaken);

@@ -93,7 +93,12 @@ impl Session {
                     Ok(call) => surface.call(&inner.desk, call, &mut who).await,
                     Err(error) => Err(error.into()),
                 };
-                if who.leave().await.is_err() {
+                if told.is_err() {
+                    // What is refused begins no work; those after it do not wait for its answer.
+                    who.begins_nothing();
+                }
+                let is_short = told.as_ref().map_or(true, Told::is_short);
+                if who.leave().await.is_err() && (who.is_cancelled() || !is_short) {
                     return Err(over());
                 }
                 match told {

@@ -32,6 +32,14 @@ fn tools() -> Functions {
         .with(ToolSpec { lane: "one".into(), wait: Duration::from_secs(1), ..spec("nap_one") }, nap)
         .with(ToolSpec { on_disconnect: OnDisconnect::Cancel, ..spec("held") }, nap)
         .with(ToolSpec { supports_cancel: false, ..spec("stubborn") }, nap)
+        .with(
+            ToolSpec {
+                supports_cancel: false,
+                on_disconnect: OnDisconnect::Cancel,
+                ..spec("unyielding")
+            },
+            nap,
+        )
         .with(spec("fail"), |_, _| async {
             let error = Error::new(Kind::ToolFailed, "exit code 3:\nlast \u{1b}[31mwords");
             Outcome::Failed(error.with_details(Json::parse(r#"{"exit_code":3}"#).expect("JSON")))

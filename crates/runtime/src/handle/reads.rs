@@ -137,12 +137,27 @@ impl Handle {
         let _late = timeout(wait.min(FOREVER), over).await;
     }
 
-    /// Reads a task that was accepted. While the store cannot be read it is shown as it was then: its
-    /// caller gets the id, and nobody says of it that it did not run [LEASE-9].
+    /// Reads a task that was accepted.
     async fn accepted_view(&self, record: TaskRecord) -> Result<View, Error> {
-        match self.view(&record.task.scope, record.id()).await {
+        let read = self.view(&record.task.scope, record.id()).await;
+        self.of_accepted(&record, read)
+    }
+
+    /// Makes of a failed read of a task that was accepted what its caller can act on. While the store
+    /// cannot be read the task is shown as it was when it was accepted, with its id, and nothing says
+    /// that it did not run [LEASE-9]. A read that did not fail is returned as it is.
+    ///
+    /// # Errors
+    /// `worker_lost`, with the guarantee `unknown`, when the store lost the task before its commit.
+    pub fn of_accepted(
+        &self,
+        accepted: &TaskRecord,
+        read: Result<View, Error>,
+    ) -> Result<View, Error> {
+        match read {
             Err(error) if error.kind == Kind::NotFound => Err(lost()),
             Err(error) => {
+                let record = accepted.clone();
                 tracing::warn!(task = %record.id(), %error, "a task that was accepted cannot be read");
                 let (progress, partial) = self.engine.kernel.report(&record);
                 Ok(View { record, payload: None, progress, partial, position: None })

@@ -21,9 +21,13 @@ use super::outbox::Outbox;
 use crate::server::{Flights, Refusal, read_request, read_response, to_line, written};
 use crate::wire::{Code, Id, Invalid, Message, parse};
 
-/// How many bytes of lines are read while the outbox has no room: enough to see a cancel, and the end
-/// of the stream.
+/// How many bytes may stand for what is read while the outbox has no room, beside the requests, which
+/// their table bounds: refusals that were written and answers of the client. A cancel and the end of the
+/// stream cost nothing, so that they are seen behind whatever was asked.
 const READ_AHEAD: usize = 1 << 20;
+
+/// What a line in the outbox takes beside its bytes.
+const LINE_COST: usize = 128;
 
 /// Lines in, lines out. Requests are begun only while the outbox has room: a client that does not
 /// read delays its own answers, and nothing else.
@@ -46,7 +50,7 @@ pub(crate) struct Stdio<R> {
 #[derive(Debug, Default)]
 pub(super) struct Held {
     messages: VecDeque<RxJsonRpcMessage<RoleServer>>,
-    /// The bytes of all lines that were read since there was no room, held or not.
+    /// What stands for the lines that were read since there was no room.
     n_ahead: usize,
     is_ended: bool,
 }
@@ -101,11 +105,10 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
             };
             match read {
                 Ok(Read::Line(line)) => {
-                    self.held.n_ahead += line.len();
-                    self.held.messages.extend(self.admit(&line));
+                    let message = self.admit(&line);
+                    self.held.messages.extend(message);
                 }
                 Ok(Read::TooLong) => {
-                    self.held.n_ahead += super::line::MAX_LINE;
                     let words = format!("a line may have {} bytes", super::line::MAX_LINE);
                     self.write(&Refused::new(None, ErrorData::invalid_request(words, None)));
                 }
@@ -119,7 +122,7 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
     }
 
     /// Answers what needs no service, and passes on the rest.
-    fn admit(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    fn admit(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
         match parse(line) {
             Message::Request { id, method, params } => match read_request(&method, params) {
                 Ok(request) => self.begin(request, id, line.len()),
@@ -138,6 +141,7 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
                 self.is_open().then(|| JsonRpcMessage::notification(ready))
             }
             Message::Response { id, outcome } if self.is_open() => {
+                self.held.n_ahead += line.len() + LINE_COST;
                 Some(match read_response(outcome) {
                     Ok(result) => JsonRpcMessage::response(result, id.into()),
                     Err(error) => JsonRpcMessage::error(error, Some(id.into())),
@@ -152,7 +156,7 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
     }
 
     fn begin(
-        &self,
+        &mut self,
         mut request: ClientRequest,
         id: Id,
         n_bytes: usize,
@@ -190,8 +194,9 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
         }
     }
 
-    fn write(&self, refused: &Refused) {
+    fn write(&mut self, refused: &Refused) {
         if let Some(line) = written(refused) {
+            self.held.n_ahead += line.len() + LINE_COST;
             self.outbox.put(line);
         }
     }
