@@ -102,12 +102,13 @@ impl Places {
 
     /// Returns the lock of who has the runtime folder's endpoint file.
     pub(crate) fn runtime_lock(&self) -> PathBuf {
-        self.endpoint.with_file_name("lock")
+        self.endpoint.with_file_name("endpoint.lock")
     }
 
-    /// Returns the lock of who has the extensions of the state folder.
+    /// Returns the lock of who has the extensions of the state folder. It has a name of its own: both
+    /// folders may be one.
     pub(crate) fn state_lock(&self) -> PathBuf {
-        self.state.join("lock")
+        self.state.join("state.lock")
     }
 
     /// Asks the server of the endpoint file to prove that it is the one that wrote it; `None` when there

@@ -143,3 +143,22 @@ pub(crate) fn in_state(error: &loopback::Error) -> Unreachable {
         "make the state folder writable, or name another: --state-dir DIR (or RAINCHECK_STATE_DIR)",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extension::Places;
+
+    #[test]
+    fn one_folder_for_state_and_runtime_files_has_both_locks() {
+        // [BROWSER-18]
+        let dir = tempfile::tempdir().expect("a folder");
+        let places = Places::new(dir.path(), dir.path());
+        std::fs::create_dir(dir.path().join("browser")).expect("a folder");
+        let take = || Locks::take(&places.runtime_lock(), &places.state_lock());
+        let locks = take().expect("this process's");
+        assert_eq!(take().expect_err("taken"), Owner::Other(Some(std::process::id())));
+        drop(locks);
+        take().expect("free again");
+    }
+}
