@@ -109,7 +109,17 @@ async fn poll(
             &Error::new(Kind::QueueFull, words).with_retry_after(Duration::from_secs(1)),
         );
     };
-    json(StatusCode::OK, held.entries(wait).await)
+    match held.entries(wait).await {
+        Some(entries) => json(StatusCode::OK, entries),
+        None => refusal(&closing()),
+    }
+}
+
+/// Says that this server ends: what is asked of its port from now on may reach another program, so that
+/// the extension has to have the next listener prove itself before it sends the secret again.
+fn closing() -> Error {
+    Error::new(Kind::PeerNotReady, "this server is ending")
+        .with_hint("have the listener prove itself again")
 }
 
 /// A poll while it is held. Dropping it, also when the extension goes away, closes it.
@@ -132,8 +142,8 @@ impl<'a> Held<'a> {
         Some(Self { bridge, peer, poll })
     }
 
-    /// Waits for entries, and writes them as an array.
-    async fn entries(&self, wait: Duration) -> String {
+    /// Waits for entries, and writes them as an array; `None` when the server ends meanwhile.
+    async fn entries(&self, wait: Duration) -> Option<String> {
         let clock = self.bridge.clock();
         let deadline = clock.now().awake + wait.min(self.bridge.settings().max_hold);
         loop {
@@ -144,16 +154,16 @@ impl<'a> Held<'a> {
             let now = clock.now();
             let taken = self.bridge.outbox().take(now, &self.peer.name, self.poll.serial);
             let due = match taken {
-                Taken::Entries(entries) => return format!("[{}]", entries.join(",")),
+                Taken::Entries(entries) => return Some(format!("[{}]", entries.join(","))),
                 Taken::Nothing(due) if now.awake < deadline => due,
-                Taken::Nothing(_) | Taken::Replaced => return "[]".to_owned(),
+                Taken::Nothing(_) | Taken::Replaced => return Some("[]".to_owned()),
             };
             tokio::select! {
                 () = wake => {}
                 // What was lost on its way must not wait for something new.
                 () = sleep_until(due.unwrap_or(now.real)), if due.is_some() => {}
                 () = clock.sleep_until(deadline) => {}
-                () = self.bridge.closing().cancelled() => return "[]".to_owned(),
+                () = self.bridge.closing().cancelled() => return None,
             }
         }
     }

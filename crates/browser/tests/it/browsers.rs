@@ -66,3 +66,16 @@ async fn a_newer_poll_of_a_browser_ends_the_older_one() {
     let (entry, id) = tokio::join!(newer, call);
     assert!(is_about(&entry, id));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_is_held_when_the_server_ends_is_refused() {
+    // [BROWSER-8] An answer of no entries would be asked again, with the secret, whoever has the port then.
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let mut held = std::pin::pin!(browser.ask("/pending-queries?wait_ms=20000", None));
+    assert!(timeout(SECOND, &mut held).await.is_err());
+    world.close();
+    let (status, answer) = held.await;
+    assert_eq!((status, &answer["code"]), (503, &"peer_not_ready".into()), "{answer}");
+}

@@ -89,6 +89,11 @@ impl World {
         Self::over(self.settings, self.store)
     }
 
+    /// Tells the server to end.
+    pub(crate) fn close(&self) {
+        self.stop.cancel();
+    }
+
     /// An extension that speaks to this server.
     pub(crate) fn extension(&self, name: &'static str, session: &'static str) -> Extension {
         Extension { network: self.network.clone(), name, session }
