@@ -3,7 +3,6 @@
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::task::Outcome;
-use raincheck_loopback::Secret;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -32,7 +31,8 @@ pub(crate) fn events(
         limit: limit.unwrap_or(PAGE),
     };
     let page = bridge.rings().page(shelf, &wanted);
-    let mark = mark();
+    // Drawn and spelled as the marks of every other answer are.
+    let mark = format!("untrusted-{:032x}", bridge.engine()?.nonce());
     let mut answer = Map::new();
     answer.insert("count".to_owned(), json!(page.events.len()));
     if page.n_gone > 0 {
@@ -56,12 +56,6 @@ pub(crate) fn events(
     }
     let events = [(shelf.as_str(), page.events)].into();
     told(&Fenced { head: answer, events, untrusted_ends: mark })
-}
-
-/// A mark that nobody can guess.
-fn mark() -> String {
-    let secret = Secret::random().map(|secret| secret.text().to_owned()).unwrap_or_default();
-    secret.chars().filter(char::is_ascii_alphanumeric).take(16).collect()
 }
 
 /// Answers with how the bridge stands.
@@ -121,7 +115,9 @@ pub(crate) fn told(value: &impl Serialize) -> Result<Outcome, Error> {
 
 #[cfg(test)]
 mod tests {
+    use raincheck_runtime::{Options, start};
     use serde_json::value::RawValue;
+    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::settings::Settings;
@@ -132,10 +128,12 @@ mod tests {
         json.get().to_owned()
     }
 
-    #[test]
-    fn events_stand_between_marks_that_are_new_in_each_answer() {
+    #[tokio::test]
+    async fn events_stand_between_marks_that_are_new_in_each_answer() {
         // [BROWSER-15]
         let bridge = Browser::new(Settings::default());
+        let (engine, _service) = start(Options::in_memory());
+        drop(bridge.beside(engine, CancellationToken::new()));
         let event = r#"{"kind":"console","text":"untrusted_ends"}"#.to_owned();
         let event = RawValue::from_string(event).expect("JSON");
         bridge.rings().take(bridge.now(), &"b".into(), &[event]);
@@ -148,7 +146,7 @@ mod tests {
             let value: Value = serde_json::from_str(answer).expect("JSON");
             value["untrusted_ends"].as_str().expect("a mark").to_owned()
         };
-        assert_eq!(mark(&first).len(), 16);
+        assert_eq!(mark(&first).len(), "untrusted-".len() + 32);
         assert_ne!(mark(&first), mark(&second));
         let at = |part: &str| first.find(part).unwrap_or_else(|| panic!("{part} in {first}"));
         assert!(at(r#""untrusted_begins":"#) < at(r#""console":"#), "{first}");

@@ -333,12 +333,6 @@ impl Error {
             None => "look at what it left behind before you run it again",
         }
     }
-
-    /// Writes the error object with `code` spelled as a surface spells it.
-    #[must_use]
-    pub fn spelled<'a>(&'a self, code: &'a str) -> Spelled<'a> {
-        Spelled { error: self, code }
-    }
 }
 
 impl fmt::Display for Error {
@@ -351,32 +345,18 @@ impl std::error::Error for Error {}
 
 impl Serialize for Error {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.spelled(self.kind.as_str()).serialize(serializer)
-    }
-}
-
-/// The error object with a surface's own word as its code.
-#[derive(Clone, Copy, Debug)]
-pub struct Spelled<'a> {
-    error: &'a Error,
-    code: &'a str,
-}
-
-impl Serialize for Spelled<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let error = self.error;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("code", self.code)?;
-        map.serialize_entry("message", &*error.message)?;
-        map.serialize_entry("retryable", &error.is_retryable())?;
-        map.serialize_entry("guarantee", &error.guarantee().map(Guarantee::as_str))?;
-        map.serialize_entry("recovery", error.recovery().as_str())?;
-        if let Some(pause) = error.retry_after {
+        map.serialize_entry("code", self.kind.as_str())?;
+        map.serialize_entry("message", &*self.message)?;
+        map.serialize_entry("retryable", &self.is_retryable())?;
+        map.serialize_entry("guarantee", &self.guarantee().map(Guarantee::as_str))?;
+        map.serialize_entry("recovery", self.recovery().as_str())?;
+        if let Some(pause) = self.retry_after {
             let ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
             map.serialize_entry("retry_after_ms", &ms)?;
         }
-        map.serialize_entry("hint", error.hint())?;
-        if let Some(details) = &error.details {
+        map.serialize_entry("hint", self.hint())?;
+        if let Some(details) = &self.details {
             map.serialize_entry("details", details)?;
         }
         map.end()

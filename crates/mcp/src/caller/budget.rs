@@ -31,7 +31,7 @@ const TABLE: &[(&str, u64)] = &[
     ("intellij", 30),
 ];
 
-/// The client_timeouts of clients: the built-in table, and what a configuration puts before it.
+/// How long clients wait for an answer: the built-in table, and what a configuration puts before it.
 #[derive(Clone, Debug, Default)]
 pub struct ClientTimeouts {
     own: Vec<(String, Duration)>,
