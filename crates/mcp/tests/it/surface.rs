@@ -5,6 +5,7 @@ use raincheck_mcp::Options;
 use serde_json::{Value, json};
 
 use crate::session::{Session, Setup};
+use crate::tools::N_TOOLS;
 
 const CANONICAL: usize = 6;
 
@@ -17,7 +18,7 @@ async fn tools(session: &mut Session) -> Vec<Value> {
 async fn every_revision_is_spoken_and_none_of_them_is_shown_native_tasks() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut session = Session::open_with(Setup { version, ..Setup::default() }).await;
-        assert_eq!(tools(&mut session).await.len(), CANONICAL + 12, "{version}");
+        assert_eq!(tools(&mut session).await.len(), CANONICAL + N_TOOLS, "{version}");
         let made = session
             .request("tools/call", r#"{"name":"nap","arguments":{"s":9},"task":{"ttl":60000}}"#)
             .await;
@@ -92,7 +93,7 @@ async fn every_tool_is_described_and_the_six_stay_small() {
     let mut other = Session::open_with(Setup { client: "other", ..Setup::default() }).await;
     assert_eq!(tools(&mut other).await, all, "the same on every connection");
     let names: Vec<&str> = all.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
-    expect!["submit_task get_task_status tail_task_logs list_tasks cancel_task get_task_result echo verbatim nap nap_one held stubborn fail steps chatter leave picture typed"]
+    expect!["submit_task get_task_status tail_task_logs list_tasks cancel_task get_task_result echo verbatim nap nap_one held stubborn unyielding fail steps chatter leave picture typed"]
         .assert_eq(&names.join(" "));
 }
 

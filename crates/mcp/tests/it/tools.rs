@@ -15,6 +15,9 @@ use raincheck_runtime::{Attempt, Functions, Options, TaskContext};
 use serde_json::Value;
 use tokio::time::sleep;
 
+/// How many tools there are in this file.
+pub(crate) const N_TOOLS: usize = 13;
+
 /// An engine in memory with the tools of this file.
 pub(crate) fn engine() -> Options {
     Options::in_memory().with_tools(Arc::new(tools()))
