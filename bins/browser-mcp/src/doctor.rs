@@ -8,7 +8,7 @@ use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::doctor::{self, Finding, Patient, Report};
 use raincheck_app::paths::Paths;
 use raincheck_browser::extension::{Copy, Places, compare};
-use raincheck_store_sqlite::Reader;
+use raincheck_store_sqlite::{Reader, check_locks};
 
 use crate::{BINARY, THIS, extension, places, wait_for};
 
@@ -36,6 +36,7 @@ pub(crate) fn examine(shared: &Shared, serving: &Serving, port: u16, now: Timest
         serving,
         now,
         missing_contents: Reader::missing_contents_of,
+        check_locks,
     });
     // Without folders, which was told, there is nothing more to look at.
     let Ok(paths) = Paths::resolve(BINARY, shared) else { return report };

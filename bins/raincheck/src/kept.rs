@@ -4,7 +4,7 @@ use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::Store;
 use raincheck_app::doctor::Finding;
 use raincheck_app::paths::Paths;
-use raincheck_store_sqlite::{Reader, check_locks};
+use raincheck_store_sqlite::Reader;
 
 use crate::{BINARY, THIS};
 
@@ -13,7 +13,7 @@ const CHECK: &str = "rows of tasks";
 /// How many tasks that cannot be read are named.
 const MOST: usize = 5;
 
-/// Looks whether the store can be owned and read. What is wrong with the flags or the configuration is
+/// Looks whether every task of the store can be read. What is wrong with the flags or the configuration is
 /// found elsewhere.
 pub(super) fn findings(shared: &Shared, serving: &Serving) -> Vec<Finding> {
     let place = || {
@@ -25,8 +25,7 @@ pub(super) fn findings(shared: &Shared, serving: &Serving) -> Vec<Finding> {
         }
     };
     let Some(path) = place() else { return Vec::new() };
-    let looked = check_locks(&path).and_then(|()| Reader::open(&path));
-    let defects = looked.and_then(|reader| match reader {
+    let defects = Reader::open(&path).and_then(|reader| match reader {
         Some(reader) => reader.defects(MOST),
         None => Ok(Vec::new()),
     });

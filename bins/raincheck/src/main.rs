@@ -19,7 +19,7 @@ use raincheck_app::doctor::{self, Finding, Patient};
 use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
-use raincheck_store_sqlite::Reader;
+use raincheck_store_sqlite::{Reader, check_locks};
 
 /// The name of the binary, and of its part of the state folder.
 const BINARY: &str = "raincheck";
@@ -86,6 +86,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
                 serving,
                 now: now(),
                 missing_contents: Reader::missing_contents_of,
+                check_locks,
             };
             let report = doctor::examine(&patient)
                 .with([process_table()])

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use raincheck_core::ids::TaskId;
+use raincheck_core::store;
 use raincheck_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ pub struct Patient<'a> {
     /// Finds tasks of a store, as many as are asked for, of which a content is missing; `None` when the
     /// store cannot be read.
     pub missing_contents: fn(&Path, usize) -> Option<Vec<TaskId>>,
+    /// Tells whether a store at a path could be owned by one server.
+    pub check_locks: fn(&Path) -> Result<(), store::Error>,
 }
 
 /// How grave a finding is.
@@ -188,8 +191,13 @@ mod tests {
             serving: &serving,
             now,
             missing_contents: |store, _| {
-                assert!(store.ends_with("store.db"), "{}", store.display());
+                let is_known = store.ends_with("store.db") || store.ends_with("refused.db");
+                assert!(is_known, "{}", store.display());
                 Some(vec![TaskId::from_parts(1, [1; 10])])
+            },
+            check_locks: |store| {
+                let is_refused = store.ends_with("refused.db");
+                if is_refused { Err(store::Error::new("no locks")) } else { Ok(()) }
             },
         })
     }
@@ -216,6 +224,16 @@ mod tests {
         assert!(found.is_some_and(|finding| finding.says.contains(&named)));
         let memory = examined(dir.path(), "", &["--store", "memory"]);
         assert!(memory.findings().all(|finding| finding.check != "contents"));
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_owned_is_in_the_way() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let store = dir.path().join("refused.db");
+        let report = examined(dir.path(), "", &["--store", store.to_str().expect("text")]);
+        assert_eq!(bad(&report), ["locks"]);
+        let found = report.findings().find(|finding| finding.check == "locks");
+        assert_eq!(found.map(|finding| finding.says.as_str()), Some("no locks"));
     }
 
     #[test]

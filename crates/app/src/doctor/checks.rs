@@ -42,6 +42,7 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
         Ok(paths) => {
             findings.extend(state_folder(&paths.home, patient.now));
             findings.push(servers(&paths.home, patient.binary.on_shared_store));
+            findings.extend(locks(patient, &paths));
             findings.extend(contents(patient, &paths));
             findings.extend(runs_programs.then(|| listener(&paths)));
         }
@@ -124,7 +125,6 @@ fn state_folder(home: &Path, now: Timestamp) -> Vec<Finding> {
     let mut findings = vec![finding];
     let Some(clock) = written else { return findings };
     findings.extend(privacy(home));
-    findings.extend(locks(home));
     findings.extend(free_space(home));
     findings.push(wall_clock(now, clock));
     findings
@@ -215,18 +215,14 @@ fn contents(patient: &Patient<'_>, paths: &Paths) -> Option<Finding> {
     ))
 }
 
-/// Tells when the file system refuses the locks that keep a store to one server.
-fn locks(home: &Path) -> Option<Finding> {
-    let file = fs::File::create(home.join(format!(".doctor-lock-{}", std::process::id())));
-    let path = home.join(format!(".doctor-lock-{}", std::process::id()));
-    let taken = file.and_then(|file| file.try_lock().map_err(io::Error::from));
-    fs::remove_file(path).ok();
-    let error = taken.err()?;
-    Some(Finding::bad(
-        "locks",
-        format!("the file system of {} refuses locks: {error}", home.display()),
-        "keep the state on a local disk: --state-dir DIR, or --store memory",
-    ))
+/// Tells when the store could not be owned, such as where the file system refuses locks.
+fn locks(patient: &Patient<'_>, paths: &Paths) -> Option<Finding> {
+    let file = patient.shared.load(patient.binary, patient.serving).ok()?;
+    let Store::Path(path) = patient.shared.store(&file, &paths.home) else { return None };
+    let error = (patient.check_locks)(&path).err()?;
+    let next = "keep the state on a local disk: --state-dir DIR, or --store memory";
+    let next = error.hint.as_deref().unwrap_or(next).to_owned();
+    Some(Finding::bad("locks", error.message.to_string(), next))
 }
 
 fn wall_clock(now: Timestamp, file_system: Timestamp) -> Finding {
