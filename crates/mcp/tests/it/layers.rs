@@ -136,10 +136,7 @@ async fn a_layer_has_tools_methods_and_a_word_about_what_goes_on() {
     let mut session = wrapped().await;
     session.good("nap", r#"{"s":9}"#).await;
     assert_eq!(session.good("seen", "{}").await, json!(["nap"]));
-    assert_eq!(
-        session.request("wrapping/tools", "{}").await["result"],
-        json!(crate::tools::N_TOOLS)
-    );
+    assert_eq!(session.request("wrapping/tools", "{}").await["result"], json!(tools::N_TOOLS));
     let same = session.request("wrapping/same", r#"{"z":1,"a":2}"#).await;
     assert_eq!(same["result"], json!({"z": 1, "a": 2}));
     assert_eq!(session.request("wrapping/x", "{}").await["error"]["data"]["code"], "not_found");
