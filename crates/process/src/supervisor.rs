@@ -9,7 +9,7 @@
 //! ```text
 //! server ── socket ── fork server ── (copies) ── supervisor ── pipes ── program
 //!    └────────────── socket ─────────────────────────┘
-//!                                <root>/<task id>/log, a<attempt>/{lock,socket,begun,end.json}
+//!                                <root>/<task id>/log, a<attempt>.supervisor/{lock,socket,begun,end.json}
 //! ```
 //!
 //! **Invariant**: a supervisor lives exactly as long as its lock is held, and when it ended by itself

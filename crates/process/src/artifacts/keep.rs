@@ -35,7 +35,7 @@ pub(super) fn keep(
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&shelf.to)?;
     let to = open_folder(CWD, &shelf.to)?;
     let (haul, links) = (Haul::default(), BTreeMap::new());
-    let mut walk = Walk { to, new_id, haul, links, left: MAX_BYTES, is_cut };
+    let mut walk = Walk { to, new_id, haul, links, n_links: 0, left: MAX_BYTES, is_cut };
     walk.folder(&from, &[], 0);
     walk.linked(&from);
     let Walk { to, mut haul, .. } = walk;
@@ -66,6 +66,8 @@ struct Walk<'a, F> {
     haul: Haul,
     /// The files that have several names, with those names that were found.
     links: BTreeMap<Identity, Vec<Vec<u8>>>,
+    /// How many such names there were, also those that are not held.
+    n_links: usize,
     /// How many bytes may still be kept.
     left: u64,
     is_cut: &'a AtomicBool,
@@ -100,6 +102,10 @@ impl<F: FnMut() -> ArtifactId> Walk<'_, F> {
                 self.skip(&path, "is one too many");
             }
             FileType::RegularFile if facts.st_nlink > 1 => {
+                self.n_links += 1;
+                if self.n_links > MAX_ARTIFACTS {
+                    return self.skip(&path, "is one too many");
+                }
                 self.links.entry(identity(&facts)).or_default().push(path);
             }
             FileType::RegularFile => self.file(folder.as_fd(), name, path, &facts),
@@ -139,10 +145,15 @@ impl<F: FnMut() -> ArtifactId> Walk<'_, F> {
                 if self.is_cut.load(Ordering::Relaxed) {
                     return;
                 }
+                if self.haul.files.len() >= MAX_ARTIFACTS {
+                    self.skip(path, "is one too many");
+                    continue;
+                }
                 match open_below(from, path) {
                     Ok((file, facts)) if facts_are(&facts, identity, paths.len()) => {
                         self.copy(file, path.clone(), &facts);
                     }
+                    Ok(_) if self.n_links > MAX_ARTIFACTS => self.skip(path, "has too many names"),
                     Ok(_) => self.skip(path, "is also a file outside of the folder"),
                     Err(error) => self.skip(path, &format!("cannot be read: {}", error.kind())),
                 }

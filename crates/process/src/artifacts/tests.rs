@@ -151,6 +151,22 @@ fn names_of_one_file_that_are_all_in_the_folder_are_kept_each_as_a_file_of_its_o
     }
 }
 
+#[test]
+fn names_of_one_file_count_as_artifacts_too() {
+    for (n_names, n_files, n_kept) in [(5_001, 5_001, 10_000), (10_001, 3, 3)] {
+        let it = attempt();
+        it.write("a", b"");
+        for n in 1..n_names {
+            fs::hard_link(it.shelf.from.join("a"), it.shelf.from.join(format!("a{n}")))
+                .expect("a name");
+        }
+        (0..n_files).for_each(|n| it.write(&format!("b{n}"), b""));
+        let collected = it.collect(&[]);
+        assert_eq!(collected.artifacts.len(), n_kept, "{:?}", collected.notes);
+        assert!(!collected.notes.is_empty());
+    }
+}
+
 // [ART-1]
 #[test]
 fn what_is_larger_than_may_be_kept_is_not_read() {

@@ -188,14 +188,16 @@ async fn take_up(
     let attach = || {
         let place = folder.place();
         let attach = move || match place.attach()? {
-            Attached::Live(stream) => Ok(Some(stream)),
+            Attached::Live(stream, pid) => Ok(Some((stream, pid))),
             Attached::Gone => Ok(None),
+            Attached::Razed => Err(io::ErrorKind::NotFound.into()),
         };
-        async { blocking(attach).await.and_then(|stream| stream.map(Talk::of).transpose()) }
+        let talk = |(stream, pid)| Talk::of(stream).map(|talk| (talk, pid));
+        async move { blocking(attach).await.and_then(|live| live.map(talk).transpose()) }
     };
     match persist(context, "an attempt cannot be reattached", attach).await {
-        Ok(Some(talk)) => {
-            let line = Line { talk, pid: None, is_announced };
+        Ok(Some((talk, pid))) => {
+            let line = Line { talk, pid, is_announced };
             match talk::listen(line, tool, folder, attempt, context).await {
                 (is_announced, Heard::End(record, talk)) => {
                     seen.is_announced = is_announced;
@@ -287,6 +289,7 @@ fn work(
         order: order(tool, folder, &attempt.record, context)?,
         inputs: attempt.inputs.get().to_owned(),
         folder: folder.path().into(),
+        place: folder.place().path().into(),
         logs: context.protocol().log_folder().unwrap_or(folder.path()).into(),
         log_quota: tool.log_quota,
         run_timeout: attempt.record.task.limits.run_timeout,

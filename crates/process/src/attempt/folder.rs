@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <root>/<task id>/artifacts/<artifact id>    what attempts left, for good
-//! <root>/<task id>/a<attempt>/…               what its supervisor needs, where it has one
+//! <root>/<task id>/a<attempt>.supervisor/     what its supervisor needs, where it has one
 //! <root>/<task id>/a<attempt>/out/            what the program is told of, and may do away with
 //!     artifacts/                              where it leaves files
 //!     result.json                             where it writes its result
@@ -28,13 +28,17 @@ const REMOVALS: usize = 20;
 pub(super) struct Folder {
     task: PathBuf,
     attempt: PathBuf,
+    /// Beside it, so that a program which does away with its own folder and the one above it does not
+    /// make its supervisor unreachable.
+    supervisor: PathBuf,
 }
 
 impl Folder {
     /// Returns the folder, there or not.
     pub(super) fn of(root: &Path, id: TaskId, number: u32) -> Self {
         let task = root.join(id.to_string());
-        Self { attempt: task.join(format!("a{number}")), task }
+        let supervisor = task.join(format!("a{number}.supervisor"));
+        Self { attempt: task.join(format!("a{number}")), supervisor, task }
     }
 
     /// Makes the folder, empty. Blocks.
@@ -43,24 +47,26 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
+        remove(&self.supervisor)?;
         private().recursive(true).create(self.artifacts())
     }
 
     /// Tells whether the folder is there.
     #[cfg(unix)]
     pub(super) fn exists(&self) -> bool {
-        self.attempt.exists()
+        self.attempt.exists() || self.supervisor.exists()
     }
 
     /// Returns the folder itself.
+    #[cfg(unix)]
     pub(super) fn path(&self) -> &Path {
         &self.attempt
     }
 
-    /// Returns what its supervisor has in it.
+    /// Returns what its supervisor has.
     #[cfg(unix)]
     pub(super) fn place(&self) -> Place {
-        Place::new(&self.attempt)
+        Place::new(&self.supervisor)
     }
 
     /// Returns what the program is told of.
@@ -93,9 +99,10 @@ impl Folder {
 
     /// Removes what is left of the attempt; its artifacts are elsewhere by now.
     pub(super) async fn clear(self) {
-        let Self { task, attempt } = self;
+        let Self { task, attempt, supervisor } = self;
         let removed = blocking(move || {
             remove(&attempt)?;
+            remove(&supervisor)?;
             // Only when no attempt left an artifact.
             let _ = std::fs::remove_dir(task);
             Ok(())

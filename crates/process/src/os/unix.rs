@@ -33,7 +33,9 @@ use tokio::sync::oneshot;
 use super::{CONTROL_FD, Pipes};
 use crate::order::Order;
 
-pub(crate) use apart::{end_stranger, spawn_apart};
+pub(crate) use apart::{
+    end_stranger, listen_as_this_process, listener_of, output_of_lost, spawn_apart,
+};
 pub(crate) use handover::{receive, send};
 pub(crate) use nest::{Copy, Nest, Woken, settle_in};
 pub(crate) use offspring::keep_offspring;
@@ -61,28 +63,28 @@ pub(crate) fn place_fault() -> Option<&'static str> {
 pub(crate) async fn spawn(order: Order) -> io::Result<(Process, Pipes)> {
     // Before the start, so that no end can slip by unseen.
     let changes = signal(SignalKind::child())?;
+    // Also before the start: once the program runs, nothing may fail that would say it does not.
+    let (ends, pipes) = pipes()?;
     let (reply, answer) = oneshot::channel();
     let mark = order.mark.clone();
     // Whether nobody waits any more now or only after the answer was sent: it is dropped.
     let started = if offspring::is_kept() {
         // This process has one thread that lives as long as it does, and one program.
-        start(&order)?
+        start(&order, ends)?
     } else {
-        spawner::run(move || drop(reply.send(start(&order))))?;
+        spawner::run(move || drop(reply.send(start(&order, ends))))?;
         answer.await.map_err(|_| io::Error::other("the spawner thread is gone"))??
     };
-    let (pid, ends) = started.keep()?;
-    let process = Process::new(pid, changes, mark);
-    Ok((process, pipes(ends)?))
+    Ok((Process::new(started.keep(), changes, mark), pipes))
 }
 
-/// A program that runs, before its pipes are known to the reactor. Dropping it ends the program.
+/// A program that runs. Dropping it ends the program.
 struct Started {
     pid: Pid,
-    ends: Option<Ends>,
+    is_kept: bool,
 }
 
-/// The ends of the pipes that are on this side.
+/// The ends of the pipes that the program gets.
 struct Ends {
     stdin: OwnedFd,
     stdout: OwnedFd,
@@ -91,15 +93,19 @@ struct Ends {
 }
 
 impl Started {
-    fn keep(mut self) -> io::Result<(Pid, Ends)> {
-        let ends = self.ends.take().ok_or(io::ErrorKind::NotFound)?;
-        Ok((self.pid, ends))
+    const fn new(pid: Pid) -> Self {
+        Self { pid, is_kept: false }
+    }
+
+    fn keep(mut self) -> Pid {
+        self.is_kept = true;
+        self.pid
     }
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        if self.ends.take().is_some() {
+        if !self.is_kept {
             let _ = rustix::process::kill_process_group(self.pid, rustix::process::Signal::KILL);
             let _ = raw::reap(self.pid);
         }
@@ -107,48 +113,37 @@ impl Drop for Started {
 }
 
 /// Starts a program on the calling thread, with whose end the kernel kills it.
-fn start(order: &Order) -> io::Result<Started> {
+fn start(order: &Order, ends: Ends) -> io::Result<Started> {
     #[cfg(target_os = "linux")]
     if raw::closes_by_range() {
-        return start_at_once(order);
+        return start_at_once(order, &ends);
     }
-    let (reader, writer) = io::pipe()?;
-    let writer = OwnedFd::from(writer);
+    let Ends { stdin, stdout, stderr, control } = ends;
     let mut command = Command::new(&order.program);
     command
         .args(&order.arguments)
         .current_dir(&order.folder)
         .env_clear()
         .envs(order.environment.iter().map(|(name, value)| (name, value)))
-        .env(CONTROL_FD, writer.as_raw_fd().to_string())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .env(CONTROL_FD, control.as_raw_fd().to_string())
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr))
         .process_group(0);
-    raw::before_exec(&mut command, writer, strays());
-    let mut child = command.spawn()?;
-    let missing = || io::Error::other("the system gave no process id, or no pipe");
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(missing)?;
-    let ends = Ends {
-        stdin: child.stdin.take().ok_or_else(missing)?.into(),
-        stdout: child.stdout.take().ok_or_else(missing)?.into(),
-        stderr: child.stderr.take().ok_or_else(missing)?.into(),
-        control: reader.into(),
-    };
-    Ok(Started { pid, ends: Some(ends) })
+    raw::before_exec(&mut command, control, strays());
+    let child = command.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.map(Started::new).ok_or_else(|| io::Error::other("the system gave no process id"))
 }
 
 /// Starts a program without making a copy of this process first.
 #[cfg(target_os = "linux")]
-fn start_at_once(order: &Order) -> io::Result<Started> {
+fn start_at_once(order: &Order, ends: &Ends) -> io::Result<Started> {
     let text = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| io::ErrorKind::InvalidInput.into());
-    let pipe = || io::pipe().map(|(from, to)| (OwnedFd::from(from), OwnedFd::from(to)));
-    let (input, stdin) = pipe()?;
-    let ((stdout, output), (stderr, complaints), (control, reports)) = (pipe()?, pipe()?, pipe()?);
     let own_name = order.program.as_bytes().to_vec();
     let rest = order.arguments.iter().map(|argument| argument.clone().into_bytes());
     let arguments = std::iter::once(own_name).chain(rest).map(text);
-    let control_fd = (CONTROL_FD.into(), reports.as_raw_fd().to_string().into());
+    let control_fd = (CONTROL_FD.into(), ends.control.as_raw_fd().to_string().into());
     let environment = order.environment.iter().cloned().chain([control_fd]);
     let entry = |(name, value): (OsString, OsString)| {
         text([name.as_bytes(), b"=", value.as_bytes()].concat())
@@ -158,12 +153,11 @@ fn start_at_once(order: &Order) -> io::Result<Started> {
         arguments: arguments.collect::<io::Result<_>>()?,
         environment: environment.map(entry).collect::<io::Result<_>>()?,
         folder: &order.folder,
-        streams: [&input, &output, &complaints],
-        control: &reports,
+        streams: [&ends.stdin, &ends.stdout, &ends.stderr],
+        control: &ends.control,
     })?;
-    let pid =
-        Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no process id"))?;
-    Ok(Started { pid, ends: Some(Ends { stdin, stdout, stderr, control }) })
+    let pid = Pid::from_raw(pid);
+    pid.map(Started::new).ok_or_else(|| io::Error::other("the system gave no process id"))
 }
 
 /// Returns the descriptors beyond standard error that a program would inherit, such as ones this
@@ -179,14 +173,18 @@ fn strays() -> Vec<i32> {
         .collect()
 }
 
-fn pipes(ends: Ends) -> io::Result<Pipes> {
-    let Ends { stdin, stdout, stderr, control } = ends;
-    Ok(Pipes {
-        stdin: Box::new(pipe::Sender::from_owned_fd(stdin)?),
-        stdout: Box::new(pipe::Receiver::from_owned_fd(stdout)?),
-        stderr: Box::new(pipe::Receiver::from_owned_fd(stderr)?),
-        control: Box::new(pipe::Receiver::from_owned_fd(control)?),
-    })
+/// Makes the pipes of a program: its ends, and those on this side, known to the reactor already.
+fn pipes() -> io::Result<(Ends, Pipes)> {
+    let pipe = || io::pipe().map(|(from, to)| (OwnedFd::from(from), OwnedFd::from(to)));
+    let (stdin, input) = pipe()?;
+    let ((output, stdout), (complaints, stderr), (reports, control)) = (pipe()?, pipe()?, pipe()?);
+    let near = Pipes {
+        stdin: Box::new(pipe::Sender::from_owned_fd(input)?),
+        stdout: Box::new(pipe::Receiver::from_owned_fd(output)?),
+        stderr: Box::new(pipe::Receiver::from_owned_fd(complaints)?),
+        control: Box::new(pipe::Receiver::from_owned_fd(reports)?),
+    };
+    Ok((Ends { stdin, stdout, stderr, control }, near))
 }
 
 #[cfg(test)]

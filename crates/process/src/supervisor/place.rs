@@ -1,4 +1,4 @@
-//! What a server and a supervisor have in the folder of an attempt.
+//! What a server and a supervisor have in a folder beside that of an attempt.
 //!
 //! ```text
 //! lock        locked for as long as the supervisor lives; its last words, should it panic
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use raincheck_core::text::escape;
 
 use super::record::Record;
+use crate::os;
 
 /// The longest path that a socket may have on every system.
 const MAX_SOCKET: usize = 100;
@@ -24,7 +25,7 @@ const MAX_SOCKET: usize = 100;
 /// How much of a supervisor's last words is told, in bytes.
 const MAX_WORDS: u64 = 2 << 10;
 
-/// The folder of one attempt, as far as its supervisor goes.
+/// The folder of the supervisor of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(PathBuf);
 
@@ -44,10 +45,13 @@ pub(crate) struct Seat {
 
 /// What is left of an attempt.
 pub(crate) enum Attached {
-    /// Its supervisor, which hears.
-    Live(UnixStream),
+    /// Its supervisor, which hears, and the number of its process where the system tells.
+    Live(UnixStream, Option<i32>),
     /// Files at the most.
     Gone,
+    /// Nothing, not even its files: somebody removed them while it lived. Whether its program ran is not
+    /// to be seen any more.
+    Razed,
 }
 
 impl Place {
@@ -55,8 +59,14 @@ impl Place {
         Self(folder.into())
     }
 
+    /// Returns the folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Prepares the start of a supervisor.
     pub(crate) fn seat(&self) -> io::Result<Seat> {
+        self.make()?;
         let lock = OpenOptions::new()
             .create_new(true)
             .append(true)
@@ -76,7 +86,11 @@ impl Place {
     pub(crate) fn attach(&self) -> io::Result<Attached> {
         let lock = match open(&self.0.join("lock")) {
             Ok(lock) => lock,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Attached::Gone),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let Some(lock) = os::output_of_lost(&self.0) else { return Ok(Attached::Gone) };
+                tracing::warn!("the files of a supervisor were removed; its end is waited for");
+                return lock.lock().map(|()| Attached::Razed);
+            }
             Err(error) => return Err(error),
         };
         match lock.try_lock() {
@@ -85,7 +99,10 @@ impl Place {
             Err(TryLockError::Error(error)) => return Err(error),
         }
         match self.at_socket(|path| UnixStream::connect(path)) {
-            Ok(stream) => Ok(Attached::Live(stream)),
+            Ok(stream) => {
+                let pid = os::listener_of(&stream);
+                Ok(Attached::Live(stream, pid))
+            }
             Err(error) => {
                 tracing::warn!(%error, "a supervisor cannot be reached; its end is waited for");
                 lock.lock()?;
@@ -161,7 +178,7 @@ impl Place {
     pub(crate) fn write_end(&self, record: &Record, makes_folder: bool) -> io::Result<()> {
         let (whole, part) = (self.0.join("end.json"), self.0.join("end.part"));
         if makes_folder {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+            self.make()?;
         }
         // The program may have left something by these names: it is gone now, and so may that be.
         clear(&whole)?;
@@ -175,15 +192,18 @@ impl Place {
 
     /// Makes what was written down survive a loss of power when it is synced, with the result that the
     /// program wrote.
-    pub(crate) fn sync_end(&self, is_synced: bool) -> io::Result<()> {
+    pub(crate) fn sync_end(&self, result: &Path, is_synced: bool) -> io::Result<()> {
         if !is_synced {
             return Ok(());
         }
         // One that is missing or strange is its reader's to judge.
-        let result = self.0.join("out/result.json");
-        let _ = open(&result).and_then(|result| result.sync_all());
+        let _ = open(result).and_then(|result| result.sync_all());
         open(&self.0.join("end.json"))?.sync_all()?;
         File::open(&self.0)?.sync_all()
+    }
+
+    fn make(&self) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
     }
 
     /// Returns what a supervisor said when it died, safe to show.
@@ -280,7 +300,9 @@ mod tests {
         let (folder, place) = place();
         std::fs::create_dir(folder.path().join("end.part")).expect("a folder");
         pipe(folder.path(), "end.json");
-        place.write_end(&record(), true).and_then(|()| place.sync_end(true)).expect("written");
+        let result = folder.path().join("result.json");
+        place.write_end(&record(), true).expect("written");
+        place.sync_end(&result, true).expect("synced");
         assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
         std::fs::remove_file(folder.path().join("end.json")).expect("removed");
         std::fs::create_dir_all(folder.path().join("end.json/full")).expect("a folder");

@@ -21,7 +21,7 @@ use super::record::{End, Record};
 use super::spool::Spool;
 use super::wire::{Talk, Told, Work};
 use crate::artifacts::{self, Collected, Shelf};
-use crate::os::keep_offspring;
+use crate::os::{keep_offspring, listen_as_this_process};
 use crate::patience::pass;
 use crate::supervise::{Ended, Listener as _, note, supervise};
 
@@ -54,6 +54,7 @@ pub(super) fn prepare() -> io::Result<Runtime> {
 pub(super) fn run(runtime: Runtime, near: OwnedFd, listener: OwnedFd) -> io::Result<()> {
     let held = runtime.block_on(async {
         let listener = std::os::unix::net::UnixListener::from(listener);
+        listen_as_this_process(&listener)?;
         listener.set_nonblocking(true)?;
         hold(Talk::of(near.into())?, &UnixListener::from_std(listener)?).await
     });
@@ -68,7 +69,7 @@ async fn hold(mut talk: Talk, listener: &UnixListener) -> io::Result<()> {
     let Some(Told::Run(work)) = talk.hear().await else { return Ok(()) };
     let id = work.id.parse().map_err(io::Error::other)?;
 
-    let place = Place::new(&work.folder);
+    let place = Place::new(&work.place);
     let link = Link::new(work.ends_with_server.then_some(work.halt(Reason::ServerGone)));
     let spool = Spool::new(id, &work, &link);
     let whole = async {
@@ -136,6 +137,7 @@ async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
     // A server that is there may be removing the folder, as it has committed the outcome.
     let write = || place.write_end(&record, !link.has_server()).is_ok();
     let mut is_written = write();
+    let result = Path::new(&work.folder).join("out/result.json");
     loop {
         // While a server is there its store is faster and safer than a file beside it.
         if link.taken(if is_written { COMMIT.max(pause / 2) } else { pause }).await == Taken::Kept {
@@ -143,7 +145,7 @@ async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
         }
         is_written = is_written || write();
         if is_written {
-            match place.sync_end(work.is_synced) {
+            match place.sync_end(&result, work.is_synced) {
                 Ok(()) => return,
                 // Nobody but a server that has committed it removes what nobody else knows of.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return,

@@ -68,6 +68,8 @@ pub(crate) struct Work {
     pub(crate) inputs: String,
     /// The folder of the attempt.
     pub(crate) folder: OsString,
+    /// The folder of its supervisor.
+    pub(crate) place: OsString,
     /// The folder of the log files.
     pub(crate) logs: OsString,
     pub(crate) log_quota: u64,

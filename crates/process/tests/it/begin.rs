@@ -30,7 +30,7 @@ fn leased(town: &Town) -> TaskId {
 
 /// Leaves the folder of an attempt, as a supervisor that is gone left it.
 fn leave(town: &Town, id: TaskId, names: &[&str]) {
-    let folder = town.attempt(id);
+    let folder = town.supervisor(id);
     std::fs::create_dir_all(&folder).expect("a folder");
     for name in names {
         std::fs::write(folder.join(name), "").expect("a file");
@@ -84,7 +84,8 @@ fn an_attempt_that_never_came_to_its_program_is_cancelled_if_that_was_asked_for(
 // [LEASE-3]
 #[test]
 fn a_start_is_noted_before_the_program_runs() {
-    let script = "test -e \"$(dirname \"$RAINCHECK_RESULT_FILE\")/../begun\" && echo noted";
+    let script =
+        "test -e \"$(dirname \"$RAINCHECK_RESULT_FILE\")/../../a1.supervisor/begun\" && echo noted";
     let tools = |folder: &std::path::Path| vec![shell(folder, "look", script)];
     runtime().block_on(harness::with(tools, async |house| {
         let id = house.submit("look", "{}").await;
@@ -145,7 +146,7 @@ fn this_program_hesitates_where_it_is_told_to() {
 }
 
 /// Waits until a supervisor is asked for, and returns what it is given.
-fn asked_for(server: &OwnedFd) -> [OwnedFd; 4] {
+pub(crate) fn asked_for(server: &OwnedFd) -> [OwnedFd; 4] {
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
@@ -174,7 +175,7 @@ fn a_task_is_scheduled_until_its_program_runs_and_stands_in_line_again_if_it_nev
     ];
     let id = town.crash(async |house| {
         let id = house.submit("once", "{}").await;
-        let told = town.attempt(id).join("told");
+        let told = town.supervisor(id).join("told");
         while !told.exists() {
             tokio::task::yield_now().await;
         }

@@ -48,6 +48,44 @@ fn a_program_that_removes_its_folder_ends_as_it_ended() {
     }));
 }
 
+/// Removes a folder around the one it was told of, says so, waits, and ends.
+fn razed_while_a_server_is_lost(parents: &str) {
+    let town = Town::new(|folder| {
+        let script = r#"echo x >> runs; here=$(dirname "$RAINCHECK_RESULT_FILE")
+            for _ in $(cat which); do here=$(dirname "$here"); done; rm -rf "$here"; touch razed
+            while ! test -e go; do sleep 0.01; done; exit 3"#;
+        vec![shell(folder, "razes", script)]
+    });
+    std::fs::write(town.folder.join("which"), parents).expect("written");
+    let id = town.crash(async |house| {
+        let id = house.submit("razes", "{}").await;
+        while !town.folder.join("razed").exists() {
+            tokio::task::yield_now().await;
+        }
+        id
+    });
+    let end = town.serve(async |house| {
+        house.until(id, |_| true).await;
+        town.touch("go");
+        house.end(id).await
+    });
+    assert!(end.error().message.contains("exited with code 3"), "{:?}", end.error());
+    assert_eq!(std::fs::read_to_string(town.folder.join("runs")).expect("runs"), "x\n");
+}
+
+// [DUR-3, LEASE-3]
+#[test]
+fn a_program_that_removes_the_folder_above_its_own_is_found_by_the_next_server() {
+    razed_while_a_server_is_lost("attempt");
+}
+
+// [DUR-3, LEASE-3]
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_whose_files_are_all_removed_is_waited_for_by_the_next_server() {
+    razed_while_a_server_is_lost("attempt task");
+}
+
 // [DUR-5, DUR-3]
 #[test]
 fn a_program_that_removes_what_it_was_told_of_while_no_server_runs_ends_as_it_ended() {

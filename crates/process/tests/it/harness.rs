@@ -239,7 +239,7 @@ impl House {
     pub(crate) async fn is_tidy(&self, id: TaskId) -> bool {
         let attempt = self.task(id).join("a1");
         let gone = async {
-            while attempt.exists() {
+            while attempt.exists() || attempt.with_extension("supervisor").exists() {
                 tokio::task::yield_now().await;
             }
         };

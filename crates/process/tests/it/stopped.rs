@@ -1,5 +1,8 @@
 //! Supervisors that could not run, and those that cannot do what they are told.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +11,8 @@ use raincheck_core::lifecycle::State;
 use raincheck_process::CommandTool;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{House, python, runs, with};
+use crate::begin::asked_for;
+use crate::harness::{self, House, python, runs, with};
 use crate::town::Town;
 
 /// Says its own number, its parent's and that of a daemon of its, with an empty environment.
@@ -52,6 +56,85 @@ async fn a_supervisor_that_is_stopped_is_killed_after_the_grace_with_its_tree() 
         },
     )
     .await;
+}
+
+// [CANCEL-6, LEASE-10]
+#[tokio::test]
+async fn a_supervisor_that_is_stopped_is_killed_also_where_a_link_leads_to_its_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    std::fs::create_dir(&real).expect("a folder");
+    std::os::unix::fs::symlink(&real, &link).expect("a link");
+    let scenario = async |house: House| {
+        let (id, pids) = begin(&house).await;
+        signal(&pids[1], Signal::STOP);
+        house.cancel(id).await;
+        assert_eq!(house.end(id).await.state, State::Cancelled);
+        assert!(pids.iter().all(|pid| !runs(pid)), "{pids:?}");
+    };
+    harness::run(harness::options(&link, vec![numbers(&link)]), &link, scenario).await;
+}
+
+// [CANCEL-6, LEASE-10]
+#[cfg(target_os = "linux")]
+#[test]
+fn a_supervisor_that_is_stopped_before_the_next_server_comes_is_killed_after_the_grace() {
+    let town = Town::new(|folder| vec![numbers(folder)]);
+    let (id, pids) = town.crash(async |house| begin(&house).await);
+    signal(&pids[1], Signal::STOP);
+    town.serve(async |house| {
+        house.cancel(id).await;
+        assert_eq!(house.end(id).await.state, State::Cancelled);
+        assert!(pids.iter().all(|pid| !runs(pid)), "{pids:?}");
+    });
+}
+
+const COLLECTION: &str = "collects";
+
+/// A supervisor that was told to end its program and takes what that left for longer than anybody
+/// waits.
+#[test]
+fn this_program_collects_where_it_is_told_to() {
+    if !std::env::args().any(|argument| argument == COLLECTION) {
+        return;
+    }
+    let inherited = std::io::stdin().as_fd().try_clone_to_owned().expect("a socket");
+    let [first, _listener, _lock, folder] = asked_for(&inherited);
+    rustix::process::fchdir(folder).expect("a folder");
+    std::fs::write("../../../pid", std::process::id().to_string()).expect("written");
+    let mut first = UnixStream::from(first);
+    let here = format!("{{\"here\":{{\"pid\":{}}}}}\n\"begun\"\n", std::process::id());
+    first.write_all(here.as_bytes()).expect("told");
+    let mut told = BufReader::new(first.try_clone().expect("a socket"));
+    for _ in ["what to run", "to end it"] {
+        told.read_line(&mut String::new()).expect("told");
+    }
+    first.write_all(b"\"collecting\"\n").expect("told");
+    let _ = told.read_to_end(&mut Vec::new());
+    std::fs::write("../../../outlived", "").expect("a sign");
+}
+
+// [CANCEL-6, LEASE-10]
+#[test]
+fn a_supervisor_that_takes_what_a_cancelled_program_left_is_not_taken_for_stuck() {
+    let mut town = Town::new(|folder| vec![numbers(folder)]);
+    town.role = &[
+        "--exact",
+        "--nocapture",
+        "stopped::this_program_collects_where_it_is_told_to",
+        COLLECTION,
+    ];
+    town.serve(async |house| {
+        let id = house.submit("numbers", "{}").await;
+        house.until(id, |view| view.record.state == State::Running).await;
+        house.cancel(id).await;
+        assert_eq!(house.end(id).await.state, State::Cancelled);
+    });
+    let pid = std::fs::read_to_string(town.folder.join("pid")).expect("its number");
+    while runs(&pid) {
+        std::thread::yield_now();
+    }
+    assert!(town.folder.join("outlived").exists(), "it was killed while its server was there");
 }
 
 // [TIME-3, LEASE-10]

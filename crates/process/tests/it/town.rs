@@ -70,13 +70,18 @@ impl Town {
         self.folder.join("tasks").join(id.to_string()).join("a1")
     }
 
+    /// Returns the folder of the supervisor of a task's first attempt.
+    pub(crate) fn supervisor(&self, id: TaskId) -> PathBuf {
+        self.attempt(id).with_extension("supervisor")
+    }
+
     pub(crate) fn touch(&self, name: &str) {
         std::fs::write(self.folder.join(name), "").expect("a file");
     }
 
     /// Waits, without any server, until the end of an attempt is written down.
     pub(crate) fn wait_for_end(&self, id: TaskId) {
-        let end = self.attempt(id).join("end.json");
+        let end = self.supervisor(id).join("end.json");
         while !end.exists() {
             std::thread::yield_now();
         }

@@ -114,8 +114,7 @@ impl Conversation<'_> {
                     let _ = self.talk.tell(&Told::Go).await;
                 }
                 // Its program has ended: what is left to do takes as long as it takes.
-                Some(Said::Collecting) if !is_told => watch.set(Watch::over(None)),
-                Some(Said::Collecting) => {}
+                Some(Said::Collecting) => watch.set(Watch::over(None)),
                 Some(Said::Ended(record)) if record.fence == self.context.fence().raw() => {
                     return Heard::End(record, self.talk);
                 }
@@ -128,7 +127,7 @@ impl Conversation<'_> {
     /// Kills a supervisor that does not end its program. What it leaves is ended when it is gone.
     fn end_supervisor(&self) -> Option<StopReason> {
         let id = self.context.id();
-        let ended = self.pid.map(|pid| end_stranger(pid, self.folder.path()));
+        let ended = self.pid.map(|pid| end_stranger(pid, self.folder.place().path()));
         match ended {
             Some(Ok(())) => {
                 tracing::warn!(task = %id, "a supervisor that did not answer was killed");

@@ -124,7 +124,8 @@ impl Offspring {
 pub(super) fn alive() -> Vec<i32> {
     let mut all = Vec::new();
     for pid in children() {
-        if table::entry(pid).is_some_and(|it| !it.is_dead) {
+        // A child that the table hides, as it may one of another user, is there until it is waited for.
+        if table::entry(pid).is_none_or(|it| !it.is_dead) {
             all.push(pid);
         }
         all.extend(descendants(pid));

@@ -1,5 +1,6 @@
 //! One running program and its tree.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -188,7 +189,13 @@ impl Process {
 
     fn survivors(&self) -> Vec<Survivor> {
         match &self.tree {
-            Kin::Offspring(_) => offspring::alive().into_iter().map(offspring::describe).collect(),
+            Kin::Offspring(all) => {
+                // The table may hide a process of another user. One that was waited for is in neither.
+                let beyond_reach = all.beyond_reach.iter().copied();
+                let pids: BTreeSet<i32> =
+                    offspring::alive().into_iter().chain(beyond_reach).collect();
+                pids.into_iter().map(offspring::describe).collect()
+            }
             Kin::Tree(tree) => lock(tree).survivors(),
         }
     }
