@@ -21,11 +21,12 @@ use raincheck_core::log::{Draft, Level, Stream};
 use raincheck_core::progress::Progress;
 use raincheck_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::order::{Limits, Order};
 use crate::os::{self, Exit, Left, Pipes, Process, Survivor, Usage};
+use crate::patience::pass;
 
 pub(crate) use control::Claim;
 pub(crate) use limits::{Excess, Limit};
@@ -125,7 +126,7 @@ pub(crate) async fn supervise(
     let overtime = async {
         gone.cancelled().await;
         // What could not be ended holds the pipes as long as it likes.
-        sleep(if survives.load(Ordering::Relaxed) { DRAIN / 10 } else { DRAIN }).await;
+        pass(if survives.load(Ordering::Relaxed) { DRAIN / 10 } else { DRAIN }).await;
         cut.cancel();
         std::future::pending().await
     };

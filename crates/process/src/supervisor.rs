@@ -45,6 +45,8 @@ use std::io;
 use std::process::ExitCode;
 
 #[cfg(unix)]
+pub(crate) use forks::Generation;
+#[cfg(unix)]
 pub(crate) use place::{Attached, Place};
 #[cfg(unix)]
 pub(crate) use reason::{Halt, Reason};

@@ -160,7 +160,7 @@ fn names_of_one_file_count_as_artifacts_too() {
             fs::hard_link(it.shelf.from.join("a"), it.shelf.from.join(format!("a{n}")))
                 .expect("a name");
         }
-        (0..n_files).for_each(|n| it.write(&format!("b{n}"), b""));
+        (0..n_files).for_each(|n| it.write(format!("b{n}"), b""));
         let collected = it.collect(&[]);
         assert_eq!(collected.artifacts.len(), n_kept, "{:?}", collected.notes);
         assert!(!collected.notes.is_empty());

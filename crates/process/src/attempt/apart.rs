@@ -18,7 +18,7 @@ use raincheck_runtime::{Attempt, StopReason, TaskContext};
 use super::folder::{Folder, blocking};
 use super::{no_folder, order};
 use crate::patience::within;
-use crate::supervisor::{Attached, Said, Supervisors, Talk, Told, Work};
+use crate::supervisor::{Attached, Generation, Said, Supervisors, Talk, Told, Work};
 use crate::tool::CommandTool;
 
 use ending::{Left, Seen};
@@ -46,8 +46,7 @@ pub(crate) async fn run(
             return outcome;
         }
     };
-    let mut seen =
-        Seen { is_announced: false, is_gone: true, is_reattached: false, ended_by_us: None };
+    let mut seen = Seen { pid, ..Seen::default() };
     let line = Line { talk, pid, is_announced: false };
     match talk::listen(line, tool, &folder, &attempt, context).await {
         (is_announced, Heard::End(record, talk)) => {
@@ -91,7 +90,7 @@ async fn begin(
         let (started, leased) =
             tokio::join!(start(supervisors, folder), context.protocol().leased());
         // A supervisor that is not told what to run ends by itself, and nothing ran.
-        let mut talk = started.map_err(|error| match error {
+        let (mut talk, generation) = started.map_err(|error| match error {
             NotStarted::Folder(error) => no_folder(&error),
             NotStarted::Process(error) => ending::no_supervisor(tool, &error),
         })?;
@@ -108,7 +107,7 @@ async fn begin(
         match within(HERE, told).await {
             Some(Some(pid)) => return Ok(Some((talk, pid))),
             Some(None) => {}
-            None => supervisors.replace(),
+            None => supervisors.replace(generation).await,
         }
         // What is revoked never runs. What cannot be revoked may be running: it is listened to.
         let place = folder.place();
@@ -131,7 +130,10 @@ enum NotStarted {
 }
 
 /// Makes the folder of an attempt and starts a supervisor in it, which does not know yet what to run.
-async fn start(supervisors: &Supervisors, folder: &Folder) -> Result<Talk, NotStarted> {
+async fn start(
+    supervisors: &Supervisors,
+    folder: &Folder,
+) -> Result<(Talk, Generation), NotStarted> {
     let (folder, server) = (folder.clone(), supervisors.server());
     let start = move || {
         let place = folder.place();
@@ -139,10 +141,12 @@ async fn start(supervisors: &Supervisors, folder: &Folder) -> Result<Talk, NotSt
             Ok(seat) => seat,
             Err(error) => return Ok(Err(NotStarted::Folder(error))),
         };
-        Ok(server.launch(&seat).map(|()| seat.near).map_err(NotStarted::Process))
+        let launched = server.launch(&seat).map(|generation| (seat.near, generation));
+        Ok(launched.map_err(NotStarted::Process))
     };
-    let near = blocking(start).await.unwrap_or_else(|error| Err(NotStarted::Process(error)))?;
-    Talk::of(near).map_err(NotStarted::Process)
+    let (near, generation) =
+        blocking(start).await.unwrap_or_else(|error| Err(NotStarted::Process(error)))?;
+    Talk::of(near).map(|talk| (talk, generation)).map_err(NotStarted::Process)
 }
 
 /// Takes up an attempt that another server began; `None` when nothing is left of it.
@@ -184,7 +188,7 @@ async fn take_up(
     context: &TaskContext,
 ) -> Option<Outcome> {
     let is_announced = attempt.record.started_at.is_some();
-    let mut seen = Seen { is_announced, is_gone: true, is_reattached: true, ended_by_us: None };
+    let mut seen = Seen { is_announced, is_gone: true, is_reattached: true, ..Seen::default() };
     let attach = || {
         let place = folder.place();
         let attach = move || match place.attach()? {

@@ -43,7 +43,7 @@ impl Splitter {
             bytes = rest.get(1..).unwrap_or_default();
         }
         self.extend(bytes, &mut emit);
-        if (self.is_redrawn || self.is_back) && !self.held.is_empty() {
+        if self.is_redrawn && !self.held.is_empty() {
             say(&self.held, &mut |text| emit(Piece::Redraw(text)));
         }
     }
@@ -173,6 +173,11 @@ mod tests {
                 line("end")
             ]
         );
+        // A line end that comes in two parts draws nothing either.
+        let mut splitter = Splitter::default();
+        for part in [&b"whole\r"[..], b"\n"] {
+            splitter.push(part, |piece| assert_eq!(piece, Piece::Line("whole".into())));
+        }
         // The end of a line may be written as `\r\r\n`, and a last `\r` draws nothing.
         assert_eq!(split(&[b"kept\r", b"\r", b"\nlast\r"]), ["kept", "last"]);
         assert_eq!([shown("a\rb\r\r"), shown("a\r"), shown("a")], ["b", "a", "a"]);

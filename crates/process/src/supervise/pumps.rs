@@ -17,6 +17,9 @@ use super::{Listener, note};
 /// How much is read at once, the size of a pipe.
 const CHUNK: usize = 64 << 10;
 
+/// How often a pipe is read after it was cut: what it holds, and its end.
+const LATE: usize = 2;
+
 /// The most words about artifacts that one program may say.
 pub(super) const MAX_CLAIMS: usize = 10_000;
 
@@ -67,7 +70,7 @@ pub(super) async fn output(
             break;
         }
     }
-    if cut.is_cancelled() {
+    if source.is_open {
         let text =
             "an output stream is held open by a process outside the program's tree; it was closed";
         send(&mut log, listener, vec![note(listener, text)]).await;
@@ -173,21 +176,68 @@ struct Source<'a, P> {
     pipe: P,
     buffer: Vec<u8>,
     cut: &'a CancellationToken,
+    /// How often it was read after it was cut.
+    n_late: usize,
+    /// It was cut, and had not ended.
+    is_open: bool,
 }
 
 impl<'a, P: AsyncRead + Unpin> Source<'a, P> {
     fn new(pipe: P, cut: &'a CancellationToken) -> Self {
-        Self { pipe, buffer: vec![0; CHUNK], cut }
+        Self { pipe, buffer: vec![0; CHUNK], cut, n_late: 0, is_open: false }
     }
 
     /// Returns the next bytes, or `None` at the end.
     async fn read(&mut self) -> Option<&[u8]> {
+        // What is in the pipe when it is cut was written before.
+        self.n_late += usize::from(self.cut.is_cancelled());
+        self.is_open = self.n_late > LATE;
+        if self.is_open {
+            return None;
+        }
         let n = tokio::select! {
             biased;
-            () = self.cut.cancelled() => 0,
             // An error is an end: nothing more can come.
             n = self.pipe.read(&mut self.buffer) => n.unwrap_or(0),
+            () = self.cut.cancelled() => {
+                self.is_open = true;
+                0
+            }
         };
         self.buffer.get(..n).filter(|bytes| !bytes.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    // [LEASE-8]
+    #[tokio::test]
+    async fn what_is_in_a_pipe_when_it_is_cut_is_read_and_its_end_is_seen() {
+        for is_open in [false, true] {
+            let (mut far, near) = tokio::io::duplex(CHUNK);
+            far.write_all(b"last words").await.expect("written");
+            let _held = is_open.then_some(far);
+            let cut = CancellationToken::new();
+            cut.cancel();
+            let mut source = Source::new(near, &cut);
+            assert_eq!(source.read().await, Some(&b"last words"[..]));
+            assert_eq!(source.read().await, None);
+            assert_eq!(source.is_open, is_open);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pipe_that_never_falls_silent_is_cut_all_the_same() {
+        let cut = CancellationToken::new();
+        cut.cancel();
+        let mut source = Source::new(tokio::io::repeat(b'x'), &cut);
+        for _ in 0..LATE {
+            assert!(source.read().await.is_some());
+        }
+        assert!(source.read().await.is_none() && source.is_open);
     }
 }

@@ -45,6 +45,11 @@ pub(crate) enum End {
         /// The reason.
         text: String,
     },
+    /// It was not started, since that could not be noted before.
+    NotNoted {
+        /// The reason.
+        text: String,
+    },
     /// It ran.
     Ended(Ended),
 }

@@ -164,8 +164,11 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
     let order = work.order.clone();
     let inputs = work.inputs.as_bytes();
     let ended = match place.begin(work.is_synced) {
-        Ok(()) => supervise(order, inputs, spool, link.halted()).await,
-        Err(error) => Err(error),
+        Ok(()) => {
+            let ended = supervise(order, inputs, spool, link.halted()).await;
+            ended.map_err(|error| End::refused(&error))
+        }
+        Err(error) => Err(End::NotNoted { text: error.to_string() }),
     };
     let ended_at = ended.is_ok().then(|| spool.now());
     // Nothing that is done from here on counts as its time.
@@ -180,7 +183,7 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
     let (progress, partial) = link.latest();
     Record {
         fence: work.fence,
-        end: ended.map_or_else(|error| End::refused(&error), End::Ended),
+        end: ended.map_or_else(|end| end, End::Ended),
         ended_at,
         reason: link.halt().map(|halt| halt.reason),
         progress,
@@ -224,5 +227,46 @@ async fn collect(work: &Work, ended: &Ended, link: &Link) -> (Collected, bool) {
         Ok(Ok(collected)) => (collected, is_cut),
         Ok(Err(error)) => (Collected::failed(error.kind()), is_cut),
         Err(_) => (Collected::failed(io::ErrorKind::Other), is_cut),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::order::Order;
+
+    use super::*;
+
+    // [LEASE-3]
+    #[tokio::test]
+    async fn a_start_that_cannot_be_noted_is_not_blamed_on_the_program() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let gone = folder.path().join("gone");
+        let order = Order {
+            program: "/bin/true".into(),
+            arguments: Vec::new(),
+            folder: folder.path().into(),
+            environment: Vec::new(),
+            mark: "A_TEST=of-a-note".into(),
+            limits: Default::default(),
+        };
+        let work = Work {
+            id: String::new(),
+            fence: 1,
+            order,
+            inputs: String::new(),
+            folder: gone.clone().into(),
+            place: gone.clone().into(),
+            logs: folder.path().into(),
+            log_quota: 1000,
+            run_timeout: None,
+            grace: Duration::ZERO,
+            ends_with_server: false,
+            is_synced: false,
+        };
+        let id = OsIds.task(raincheck_core::time::Timestamp::from_millis(0));
+        let link = Link::new(None);
+        let spool = Spool::new(id, &work, &link);
+        let record = attempt(&work, &Place::new(gone), &link, &spool).await;
+        assert!(matches!(record.end, End::NotNoted { .. }), "{record:?}");
     }
 }

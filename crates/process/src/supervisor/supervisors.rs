@@ -8,7 +8,7 @@ use raincheck_core::ids::TaskId;
 use tokio::time::timeout;
 
 use super::Supervisor;
-use super::forks::ForkServer;
+use super::forks::{ForkServer, Generation};
 use super::wire::{Talk, Told};
 
 /// How long a supervisor may take to hear its last word; it can do without.
@@ -32,8 +32,9 @@ impl Supervisors {
     }
 
     /// Gives up a fork server that does not answer.
-    pub(crate) fn replace(&self) {
-        self.server.replace();
+    pub(crate) async fn replace(&self, generation: Generation) {
+        let server = self.server();
+        let _ = tokio::task::spawn_blocking(move || server.replace(generation)).await;
     }
 
     /// Holds the line of a supervisor whose outcome is about to be committed.

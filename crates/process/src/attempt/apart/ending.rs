@@ -30,8 +30,10 @@ pub(super) enum Left {
 }
 
 /// What is known of an attempt before its end is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
+    /// The number of its supervisor, when that was started by this server.
+    pub(super) pid: Option<i32>,
     /// It is on record that its program runs.
     pub(super) is_announced: bool,
     /// Its supervisor is gone for sure, so that nothing in its folder changes any more.
@@ -70,7 +72,7 @@ pub(super) async fn conclude(
     }
     let (place, server) = (folder.place(), supervisors.server());
     let words = blocking(move || {
-        server.tidy();
+        server.tidy(seen.pid);
         Ok(place.last_words())
     });
     let words = words.await.unwrap_or_default();
@@ -108,6 +110,7 @@ pub(super) async fn of(
     context.protocol().logs_grew();
     let ended = match end {
         End::Ended(ended) => ended,
+        End::NotNoted { text } => return Outcome::Failed(not_noted(&tool.spec, &text)),
         End::NotStarted { code, text } => {
             let error = code.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error);
             return Outcome::Failed(program::not_started(tool, &error));
@@ -139,6 +142,13 @@ pub(super) fn no_supervisor(tool: &CommandTool, error: &io::Error) -> Error {
         .with_hint("look at the limits and the disk of the machine, then run it again")
 }
 
+fn not_noted(spec: &ToolSpec, text: &str) -> Error {
+    let message = format!("that tool `{}` starts cannot be noted on disk: {text}", spec.name);
+    Error::new(Kind::StorageUnavailable, message)
+        .with_guarantee(Guarantee::NotExecuted)
+        .with_hint("look at the disk of the state folder, then run it again")
+}
+
 pub(super) fn lost_early(spec: &ToolSpec) -> Error {
     let message = format!("the supervisor of tool `{}` was lost before the tool began", spec.name);
     Error::new(Kind::WorkerLost, message)
@@ -149,4 +159,20 @@ pub(super) fn lost_early(spec: &ToolSpec) -> Error {
 pub(super) fn lost(spec: &ToolSpec) -> Error {
     let message = format!("the supervisor of tool `{}` was lost before the tool ended", spec.name);
     Error::new(Kind::WorkerLost, message).with_guarantee(Guarantee::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use raincheck_core::content::Json;
+
+    use super::*;
+
+    // [LEASE-3]
+    #[test]
+    fn a_start_that_was_not_noted_is_a_fault_of_the_disk_and_nothing_ran() {
+        let spec = ToolSpec::new("render", "Renders", Json::empty_object());
+        let error = not_noted(&spec, "No space left on device");
+        let told = (error.kind, error.guarantee());
+        assert_eq!(told, (Kind::StorageUnavailable, Some(Guarantee::NotExecuted)));
+    }
 }

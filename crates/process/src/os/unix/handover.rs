@@ -23,8 +23,7 @@ pub(crate) fn send(socket: &UnixStream, word: u8, files: &[BorrowedFd<'_>]) -> i
     if !files.is_empty() && !with.push(SendAncillaryMessage::ScmRights(files)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    sendmsg(socket, &[IoSlice::new(&[word])], &mut with, flags)?;
+    sendmsg(socket, &[IoSlice::new(&[word])], &mut with, how_to_send())?;
     Ok(())
 }
 
@@ -41,6 +40,17 @@ pub(crate) fn receive(socket: &UnixStream) -> io::Result<Option<(u8, Vec<OwnedFd
         }
     }
     Ok((read.bytes > 0).then_some((word[0], files)))
+}
+
+#[cfg(not(target_vendor = "apple"))]
+const fn how_to_send() -> SendFlags {
+    SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL)
+}
+
+/// Both ends ignore SIGPIPE, so that a system without the flag needs none.
+#[cfg(target_vendor = "apple")]
+const fn how_to_send() -> SendFlags {
+    SendFlags::DONTWAIT
 }
 
 #[cfg(target_os = "linux")]

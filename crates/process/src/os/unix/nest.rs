@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{offspring, raw};
 
@@ -45,7 +45,7 @@ impl Nest {
         raw::reset_own_signals();
         let ends = raw::heed_children()?;
         #[cfg(target_os = "linux")]
-        rustix::process::set_child_subreaper(Some(getpid()))?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         Ok(Self { copies: BTreeSet::new(), beyond_reach: BTreeSet::new(), ends })
     }
 
@@ -98,6 +98,11 @@ impl Nest {
         let mut some = [0; 64];
         while rustix::io::read(&self.ends.0, &mut some).is_ok_and(|n| n > 0) {}
         if is_readable { Woken::BySocket } else { Woken::ByChild }
+    }
+
+    /// Tells whether a process is a copy that was not waited for.
+    pub(crate) fn has_copy(&self, pid: i32) -> bool {
+        self.copies.contains(&pid)
     }
 
     /// Tells whether every copy has ended.
