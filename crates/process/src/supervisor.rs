@@ -3,7 +3,7 @@
 //! The server starts its own binary again as a [fork server](forks); a supervisor is a copy of that,
 //! which is handed the order. The supervisor runs the program, writes the task's log, and holds what
 //! the program says until a server asks. When the server dies it goes on; the next server finds it by
-//! the folder of the attempt and the lock in it, and no record of the task tells of it. At the
+//! its own folder, beside that of the attempt, and the lock in it, and no record of the task tells of it. At the
 //! program's end it writes down how that was, tells its server, and ends itself.
 //!
 //! ```text
