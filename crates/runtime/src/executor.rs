@@ -65,6 +65,7 @@ pub enum StartReport {
     /// The engine, once the attempt waits for the first time. One that ends without waiting goes from
     /// `scheduled` to its end, at the price of one write less.
     AtFirstWait,
-    /// The executor, by [`AttemptProtocol::accepted`] and [`AttemptProtocol::started`].
+    /// The executor, by [`accepted`](crate::AttemptProtocol::accepted) and
+    /// [`started`](crate::AttemptProtocol::started).
     ByExecutor,
 }
