@@ -2,3 +2,13 @@
 //! the bytes and never parses them twice.
 //!
 //! The crate knows nothing of tasks, of MCP or of an async runtime, and reads no clock.
+
+mod json;
+mod page;
+#[cfg(test)]
+mod samples;
+
+pub use json::{
+    Child, Children, Index, Invalid, InvalidPointer, Kind, MAX_DEPTH, Node, NotFound, Pointer,
+    Scanner, Source, View, Why, scan, scan_text,
+};

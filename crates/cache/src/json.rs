@@ -1,0 +1,20 @@
+//! The validating pass, the index that it builds, and views through it.
+
+mod index;
+mod invalid;
+mod pointer;
+mod scan;
+mod source;
+pub(crate) mod text;
+mod view;
+mod walk;
+
+pub use self::{
+    index::{Index, Kind, Node},
+    invalid::{Invalid, Why},
+    pointer::{InvalidPointer, Pointer},
+    scan::{MAX_DEPTH, Scanner, scan, scan_text},
+    source::Source,
+    view::{NotFound, View},
+    walk::{Child, Children},
+};

@@ -1,0 +1,5 @@
+//! Cutting a body into pages.
+
+mod tables;
+
+pub(crate) use self::tables::Tables;
