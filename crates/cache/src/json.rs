@@ -9,6 +9,7 @@ pub(crate) mod text;
 mod view;
 mod walk;
 
+pub(crate) use self::index::{mark_at, to_usize};
 pub use self::{
     index::{Index, Kind, Node},
     invalid::{Invalid, Why},

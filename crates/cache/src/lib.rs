@@ -12,3 +12,7 @@ pub use json::{
     Child, Children, Index, Invalid, InvalidPointer, Kind, MAX_DEPTH, Node, NotFound, Pointer,
     Scanner, Source, View, Why, scan, scan_text,
 };
+pub use page::{
+    Alternative, At, BadCursor, Budget, DEFAULT_PAGE_BYTES, Page, PageError, PageRequest,
+    Pagination,
+};

@@ -82,7 +82,6 @@ pub(crate) struct Mark {
     pub(crate) ordinal: u32,
     pub(crate) offset: u32,
     /// Bytes of the body before `offset` that a JSON string has to escape.
-    #[expect(dead_code, reason = "paging reads it")]
     pub(crate) escapes: u32,
 }
 
@@ -96,8 +95,6 @@ pub(crate) struct Mark {
 pub struct Index {
     pub(crate) root: Node,
     pub(crate) len: usize,
-    #[cfg_attr(not(test), expect(dead_code, reason = "paging reads it"))]
-    pub(crate) escapes: usize,
     pub(crate) n_lines: usize,
     /// In the order of `start`.
     pub(crate) records: Vec<Record>,
@@ -143,6 +140,14 @@ impl Index {
         let first = to_usize(record.first_mark);
         self.marks.get(first..first + to_usize(record.n_marks)).unwrap_or(&[])
     }
+}
+
+/// Returns the mark at which the child that begins at `offset` stands, and the one after it.
+pub(crate) fn mark_at(index: &Index, node: Node, offset: usize) -> Option<[Mark; 2]> {
+    let marks = index.marks_of(node);
+    let position = marks.partition_point(|mark| to_usize(mark.offset) < offset);
+    let [here, next] = *marks.get(position..)?.first_chunk::<2>()?;
+    (to_usize(here.offset) == offset).then_some([here, next])
 }
 
 /// Widens an offset of the index.

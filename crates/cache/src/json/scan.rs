@@ -217,7 +217,6 @@ impl Scanner {
         Index {
             root,
             len: self.base,
-            escapes: self.escapes,
             n_lines,
             records: self.records,
             marks: self.marks,

@@ -27,7 +27,6 @@ const fn zeros(word: u64) -> u64 {
 }
 
 /// Returns how many bytes of some JSON need one more byte inside a JSON string.
-#[cfg_attr(not(test), expect(dead_code, reason = "paging calls it"))]
 pub(crate) fn n_escapes(json: &[u8]) -> usize {
     json.chunks(255)
         .map(|part| {
@@ -102,7 +101,6 @@ pub(crate) fn decode(raw: &[u8]) -> Cow<'_, str> {
 }
 
 /// Appends `text` as a JSON string, quotes included.
-#[expect(dead_code, reason = "paging calls it")]
 pub(crate) fn encode(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text.as_bytes();

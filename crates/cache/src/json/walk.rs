@@ -261,17 +261,15 @@ impl<'a> Children<'a> {
         Ok(())
     }
 
-    #[expect(dead_code, reason = "paging calls it")]
     /// Moves to a child that is known to begin at `at`.
     pub(crate) const fn seek(&mut self, ordinal: usize, at: usize) {
         self.ordinal = ordinal;
         self.at = Some(at);
     }
 
-    #[expect(dead_code, reason = "paging calls it")]
-    /// Returns the walker, for other moves in the same body.
-    pub(crate) const fn walker(&mut self) -> &mut Walker<'a> {
-        &mut self.walker
+    /// Returns the number of the next child and where it begins, if there is one.
+    pub(crate) fn position(&self) -> Option<(usize, usize)> {
+        Some((self.ordinal, self.at?))
     }
 
     /// Returns the next child.
