@@ -3,7 +3,7 @@
 use crate::page::Tables;
 
 /// Spans below this are found by reading on; from here on they have a record.
-pub(crate) const STEP: usize = 1024;
+pub(crate) const STEP: usize = 2048;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,9 +87,9 @@ pub(crate) struct Mark {
 
 /// Byte index of a validated body.
 ///
-/// Holds the span of containers and strings of 1 KiB and more, and a mark for about every KiB of
+/// Holds the span of containers and strings of 2 KiB and more, and a mark for about every 2 KiB of
 /// their children: some 1 % of the body. Whatever is smaller is found by reading less than a few
-/// KiB. A container that adds less than 1 KiB to its only large child has no record of its own, so
+/// KiB. A container that adds less than 2 KiB to its only large child has no record of its own, so
 /// that deep nesting cannot make the index larger than the body.
 #[derive(Debug)]
 pub struct Index {

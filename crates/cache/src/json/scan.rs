@@ -251,6 +251,10 @@ impl Scanner {
     fn structure(&mut self, piece: &[u8]) -> Result<(), Invalid> {
         let mut at = 0;
         while let Some(&byte) = piece.get(at) {
+            if let Some(next) = self.whole(piece, at, byte)? {
+                at = next;
+                continue;
+            }
             match self.state {
                 State::String(part) => at = self.string(piece, at, part)?,
                 State::Number(part) => at = self.number(piece, at, part)?,

@@ -74,21 +74,131 @@ impl Utf8 {
             }
         }
         let rest = piece.get(at..).unwrap_or(&[]);
+        let (whole, cut) = rest.split_at_checked(cut_char(rest)).unwrap_or((rest, &[]));
+        if simdutf8::basic::from_utf8(whole).is_ok() {
+            self.hold(cut);
+            return Ok(piece.len());
+        }
         let Err(error) = std::str::from_utf8(rest) else { return Ok(piece.len()) };
         let good = error.valid_up_to();
         if error.error_len().is_some() {
             return Err(at + good);
         }
-        let tail = rest.get(good..).unwrap_or(&[]);
+        self.hold(rest.get(good..).unwrap_or(&[]));
+        Ok(piece.len())
+    }
+
+    fn hold(&mut self, tail: &[u8]) {
         for (slot, byte) in self.held.iter_mut().zip(tail) {
             *slot = *byte;
         }
         self.n_held = tail.len();
-        Ok(piece.len())
     }
 }
 
+/// Returns where the last character begins if the bytes end inside it, else their number.
+fn cut_char(bytes: &[u8]) -> usize {
+    for (n_behind, byte) in bytes.iter().rev().take(3).enumerate() {
+        let n_bytes = match byte {
+            0xc0..0xe0 => 2,
+            0xe0..0xf0 => 3,
+            0xf0.. => 4,
+            0x80..0xc0 => continue,
+            _ => 1,
+        };
+        return bytes.len() - if n_bytes > n_behind + 1 { n_behind + 1 } else { 0 };
+    }
+    bytes.len()
+}
+
 impl Scanner {
+    /// Takes a name, string or number that the piece holds as a whole, which is most of them;
+    /// returns where it went on.
+    #[inline]
+    pub(super) fn whole(
+        &mut self,
+        piece: &[u8],
+        at: usize,
+        byte: u8,
+    ) -> Result<Option<usize>, Invalid> {
+        let is_item = matches!(self.state, State::Item | State::FirstItem);
+        if is_item || self.state == State::Value {
+            if byte == b'"' {
+                return self.whole_string(piece, at, is_item).map(Some);
+            }
+            if byte.is_ascii_digit() || byte == b'-' {
+                let Some(end) = number_end(piece, at) else { return Ok(None) };
+                let start = self.base + at;
+                if is_item {
+                    self.child(start);
+                }
+                self.ended(Node { kind: Kind::Number, start, end: self.base + end });
+                return Ok(Some(end));
+            }
+            return Ok(None);
+        }
+        if byte == b'"' && matches!(self.state, State::Name | State::FirstName) {
+            let rest = piece.get(at + 1..).unwrap_or(&[]);
+            let n_plain = plain_len(rest);
+            if rest.get(n_plain) != Some(&b'"') {
+                return Ok(None);
+            }
+            let start = self.base + at;
+            self.child(start);
+            self.escapes += 2;
+            self.add_name(start, rest.get(..n_plain).unwrap_or(&[]))?;
+            let has_colon = rest.get(n_plain + 1) == Some(&b':');
+            self.state = if has_colon { State::Value } else { State::Colon };
+            return Ok(Some(at + n_plain + 2 + usize::from(has_colon)));
+        }
+        Ok(None)
+    }
+
+    /// Takes as much of a string as needs no state: up to its end, a long escape, a fault or the
+    /// end of the piece.
+    fn whole_string(&mut self, piece: &[u8], from: usize, is_item: bool) -> Result<usize, Invalid> {
+        let start = self.base + from;
+        if is_item {
+            self.child(start);
+        }
+        self.open_string(start, false);
+        let mut at = from + 1;
+        loop {
+            let rest = piece.get(at..).unwrap_or(&[]);
+            let n_plain = plain_len(rest);
+            at += n_plain;
+            match (rest.get(n_plain), rest.get(n_plain + 1)) {
+                (Some(b'"'), _) => {
+                    self.escapes += 1;
+                    let end = self.base + at + 1;
+                    self.string_ended(Node { kind: Kind::String, start, end });
+                    return Ok(at + 1);
+                }
+                (Some(b'\\'), Some(b'"' | b'\\')) => self.escapes += 2,
+                (Some(b'\\'), Some(b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => self.escapes += 1,
+                _ => return Ok(at),
+            }
+            at += 2;
+        }
+    }
+
+    #[inline]
+    fn add_name(&mut self, start: usize, name: &[u8]) -> Result<(), Invalid> {
+        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        if self.names.add(&mut frame.names, name, to_u32(start)) {
+            return Err(self.invalid(start, Why::DuplicateName));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn string_ended(&mut self, node: Node) {
+        if node.bytes() >= STEP {
+            self.record(node, blank(node));
+        }
+        self.ended(node);
+    }
+
     pub(super) fn open_string(&mut self, offset: usize, is_name: bool) {
         self.token.start = offset;
         self.token.is_name = is_name;
@@ -237,11 +347,8 @@ impl Scanner {
             }
             return Ok(());
         }
-        let node = Node { kind: Kind::String, start: self.token.start, end: offset + 1 };
-        if node.bytes() >= STEP {
-            self.record(node, blank(node));
-        }
-        self.ended(node);
+        let start = self.token.start;
+        self.string_ended(Node { kind: Kind::String, start, end: offset + 1 });
         Ok(())
     }
 
@@ -303,6 +410,31 @@ impl Scanner {
         }
         Ok(())
     }
+}
+
+/// Returns the end of a number that begins at `at` and that something else follows in the piece.
+fn number_end(piece: &[u8], at: usize) -> Option<usize> {
+    let digits = |mut at: usize| {
+        while piece.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        at
+    };
+    let first = at + usize::from(piece.get(at) == Some(&b'-'));
+    let mut end = digits(first);
+    let has_zero = piece.get(first) == Some(&b'0');
+    if end == first || has_zero && end > first + 1 {
+        return None;
+    }
+    if piece.get(end) == Some(&b'.') {
+        let fraction = end + 1;
+        end = digits(fraction);
+        if end == fraction {
+            return None;
+        }
+    }
+    let next = piece.get(end)?;
+    matches!(next, b',' | b']' | b'}' | b'\n' | b'\r' | b' ').then_some(end)
 }
 
 impl NumberPart {
