@@ -7,6 +7,7 @@ mod json;
 mod page;
 #[cfg(test)]
 mod samples;
+mod shelf;
 
 pub use json::{
     Child, Children, Index, Invalid, InvalidPointer, Kind, MAX_DEPTH, Node, NotFound, Pointer,
@@ -15,4 +16,8 @@ pub use json::{
 pub use page::{
     Alternative, At, BadCursor, Budget, DEFAULT_PAGE_BYTES, Page, PageError, PageRequest,
     Pagination,
+};
+pub use shelf::{
+    BodyKind, Cache, Config, Metadata, Millis, Miss, New, Pinned, Reason, Receipt, Refused, Rerun,
+    Storage, Usage, parse_id,
 };

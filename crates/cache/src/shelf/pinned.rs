@@ -1,0 +1,63 @@
+//! An entry in use.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::json::{Index, Source, View};
+use crate::shelf::body::Open;
+use crate::shelf::cache::Shared;
+use crate::shelf::entry::Metadata;
+
+/// An entry in use: it is not evicted, and its body stays readable, until this is dropped.
+pub struct Pinned {
+    shared: Arc<Shared>,
+    metadata: Metadata,
+    number: u64,
+    body: Open,
+    index: Arc<OnceLock<Index>>,
+}
+
+impl Pinned {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        metadata: Metadata,
+        number: u64,
+        body: Open,
+        index: Arc<OnceLock<Index>>,
+    ) -> Self {
+        Self { shared, metadata, number, body, index }
+    }
+
+    /// Describes the entry as it was when it was found.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Returns the bytes of the body.
+    ///
+    /// Reads of a body in blocks go one after another, and unpack a block once while they stay in it.
+    pub fn source(&self) -> &dyn Source {
+        &self.body
+    }
+
+    /// Returns the view of the body.
+    #[expect(clippy::expect_used, reason = "no entry is handed out before its index is built")]
+    pub fn view(&self) -> View<'_> {
+        View::new(&self.body, self.index.get().expect("an index"))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.shared.unpin(self.metadata.id, self.number);
+    }
+}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinned")
+            .field("id", &self.metadata.id)
+            .field("revision", &self.metadata.revision)
+            .finish_non_exhaustive()
+    }
+}
