@@ -1,5 +1,6 @@
 //! The validating pass, the index that it builds, and views through it.
 
+mod events;
 mod index;
 mod invalid;
 mod pointer;
@@ -9,7 +10,10 @@ pub(crate) mod text;
 mod view;
 mod walk;
 
-pub(crate) use self::index::{mark_at, to_usize};
+pub(crate) use self::{
+    events::{Event, Events},
+    index::{mark_at, to_usize},
+};
 pub use self::{
     index::{Index, Kind, Node},
     invalid::{Invalid, Why},

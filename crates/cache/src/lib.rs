@@ -5,8 +5,10 @@
 
 mod json;
 mod page;
+mod sample;
 #[cfg(test)]
 mod samples;
+mod search;
 mod shelf;
 
 pub use json::{
@@ -17,6 +19,8 @@ pub use page::{
     Alternative, At, BadCursor, Budget, DEFAULT_PAGE_BYTES, Page, PageError, PageRequest,
     Pagination,
 };
+pub use sample::Sample;
+pub use search::{Hit, Hits, InvalidQuery, MAX_HITS, Query};
 pub use shelf::{
     BodyKind, Cache, Config, Metadata, Millis, Miss, New, Pinned, Reason, Receipt, Refused, Rerun,
     Storage, Usage, parse_id,

@@ -16,7 +16,6 @@ mod target;
 
 use std::{io, sync::Arc};
 
-pub(crate) use self::tables::Tables;
 pub use self::{
     cursor::BadCursor,
     pagination::{Alternative, Pagination},
@@ -27,7 +26,11 @@ use self::{
     tables::{Key, Table},
     target::Target,
 };
-use crate::json::{NotFound, Pointer, View};
+pub(crate) use self::{
+    refs::{cost, skeleton},
+    tables::Tables,
+};
+use crate::json::{Node, NotFound, Pointer, View};
 
 /// Size of a page's answer in bytes where the caller names none.
 pub const DEFAULT_PAGE_BYTES: usize = 32 * 1024;
@@ -188,6 +191,17 @@ impl View<'_> {
             (At::Cursor(_), None) => 0,
         };
         self.render(&table, number, bytes, request)
+    }
+
+    /// Returns the value that is paged when no path is asked for: the array that most of the body
+    /// is, else the whole.
+    ///
+    /// # Errors
+    ///
+    /// When the body cannot be read.
+    pub fn main_value(&self) -> Result<(Pointer, Node), PageError> {
+        let target = Target::auto(self)?;
+        Ok((target.path, target.node))
     }
 
     /// Returns the beginnings of all pages, from the tables that the index holds if they are there.

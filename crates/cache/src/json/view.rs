@@ -275,6 +275,26 @@ impl<'a> View<'a> {
         Ok((path, node))
     }
 
+    /// Returns where a line of a text begins; `line` counts from 0.
+    pub(crate) fn line_start(&self, line: usize) -> io::Result<usize> {
+        let marks = self.index.marks_of(self.root());
+        let n_before = marks.partition_point(|mark| to_usize(mark.ordinal) <= line);
+        let mark = n_before.checked_sub(1).and_then(|last| marks.get(last));
+        let (mut at, mut number) =
+            mark.map_or((0, 0), |mark| (to_usize(mark.offset), to_usize(mark.ordinal)));
+        let mut walker = self.walker();
+        while number < line {
+            let rest = walker.window.from(at)?;
+            if rest.is_empty() {
+                break;
+            }
+            let next = memchr::memchr(b'\n', rest);
+            at += next.map_or(rest.len(), |position| position + 1);
+            number += usize::from(next.is_some());
+        }
+        Ok(at)
+    }
+
     /// Returns the child in whose span, name included, `offset` is.
     pub(crate) fn child_over(&self, node: Node, offset: usize) -> io::Result<Option<Child>> {
         let marks = self.index.marks_of(node);

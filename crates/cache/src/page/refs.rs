@@ -5,7 +5,7 @@ use std::io;
 use crate::json::{Child, Kind, Node, Pointer, View, text};
 
 /// Returns the size of some JSON on its way out.
-pub(super) fn cost(json: &[u8], is_escaped: bool) -> usize {
+pub(crate) fn cost(json: &[u8], is_escaped: bool) -> usize {
     json.len() + if is_escaped { text::n_escapes(json) } else { 0 }
 }
 
@@ -115,7 +115,7 @@ impl<'v, 'a> Parts<'v, 'a> {
 
 /// Shows an item that is larger than a page: an object with its large members left to references,
 /// anything else as one reference. Returns the JSON and the number of references.
-pub(super) fn skeleton(
+pub(crate) fn skeleton(
     view: &View<'_>,
     path: &Pointer,
     node: Node,

@@ -1,0 +1,297 @@
+//! Finding text in a body.
+
+use std::io;
+
+use regex::{Regex, RegexBuilder};
+use serde::Serialize;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use crate::{
+    json::{Event, Events, Kind, Node, View, text},
+    page::Budget,
+};
+
+/// Hits in one answer at most.
+pub const MAX_HITS: usize = 100;
+/// Longest query in bytes.
+const LONGEST_QUERY: usize = 1000;
+/// Memory that a compiled query may take.
+const REGEX_BYTES: usize = 1 << 20;
+/// Characters shown before and behind what was found.
+const AROUND: usize = 60;
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct Query {
+    regex: Regex,
+}
+
+/// Why a query cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidQuery {
+    /// Empty, or longer than 1,000 bytes.
+    #[error("a query has 1 to 1000 bytes")]
+    Length,
+    /// Not a regular expression, or one that is too large.
+    #[error("not a regular expression: {0}")]
+    Regex(String),
+}
+
+impl Query {
+    /// Returns a query for a text as it is, in upper or lower case.
+    ///
+    /// # Errors
+    ///
+    /// When it is empty or too long.
+    pub fn literal(text: &str) -> Result<Self, InvalidQuery> {
+        Self::compile(text, &regex::escape(text))
+    }
+
+    /// Returns a query for a regular expression, in the case in which it is written; `(?i)` ignores
+    /// case. Matching takes time in proportion to the body, whatever the expression.
+    ///
+    /// # Errors
+    ///
+    /// When it is empty, too long, not an expression, or too large.
+    pub fn regex(pattern: &str) -> Result<Self, InvalidQuery> {
+        Self::check(pattern)?;
+        Self::build(pattern, false)
+    }
+
+    fn compile(text: &str, pattern: &str) -> Result<Self, InvalidQuery> {
+        Self::check(text)?;
+        Self::build(pattern, true)
+    }
+
+    const fn check(text: &str) -> Result<(), InvalidQuery> {
+        if text.is_empty() || text.len() > LONGEST_QUERY {
+            return Err(InvalidQuery::Length);
+        }
+        Ok(())
+    }
+
+    fn build(pattern: &str, ignores_case: bool) -> Result<Self, InvalidQuery> {
+        let regex = RegexBuilder::new(pattern)
+            .case_insensitive(ignores_case)
+            .size_limit(REGEX_BYTES)
+            .dfa_size_limit(REGEX_BYTES)
+            .nest_limit(64)
+            .build()
+            .map_err(|error| InvalidQuery::Regex(error.to_string()))?;
+        Ok(Self { regex })
+    }
+}
+
+/// One place where the query was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hit {
+    /// The value, as a JSON pointer; of a name that was found, the member. Empty for a text.
+    pub path: String,
+    /// Position in the innermost array around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    /// What was found, with what is around it in its line.
+    pub snippet: String,
+    /// Line inside the string or text, from 1.
+    pub line: usize,
+    /// Whether a member's name was found and not a value.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_name: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hits {
+    /// In the order of the body, one for each line of a value.
+    pub hits: Vec<Hit>,
+    /// How many came before these.
+    pub skipped: usize,
+    /// How many to skip to see more; absent when there are no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_skip: Option<usize>,
+}
+
+impl View<'_> {
+    /// Looks for a query in names, strings, numbers and literals, from the hit numbered `skip` on,
+    /// as far as the budget and [`MAX_HITS`] allow; at least one hit is returned if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When the body cannot be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use raincheck_cache::{Budget, Query, View, scan};
+    ///
+    /// let body = br#"{"log":[{"text":"started"},{"text":"Object is null\nat Update"}]}"#.as_slice();
+    /// let index = scan(body)?;
+    /// let found = View::new(&body, &index).search(&Query::literal("NULL")?, 0, Budget::default())?;
+    /// assert_eq!(found.hits[0].path, "/log/1/text");
+    /// assert_eq!((found.hits[0].index, found.hits[0].line), (Some(1), 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn search(&self, query: &Query, skip: usize, budget: Budget) -> io::Result<Hits> {
+        let mut found = Found::new(query, skip, budget);
+        if self.root().kind == Kind::Text {
+            self.search_text(&mut found)?;
+        } else {
+            let mut events = Events::new(*self);
+            while !found.is_full
+                && let Some(event) = events.next_event()?
+            {
+                let (node, is_name) = match event {
+                    Event::Name(node) => (node, true),
+                    Event::Scalar(node) => (node, false),
+                    Event::Open(_) | Event::Close(_) => continue,
+                };
+                found.look(&events, node, is_name)?;
+            }
+        }
+        Ok(found.hits)
+    }
+
+    /// Looks through a text in parts that end at line ends, so that it need not be held at once.
+    fn search_text(&self, found: &mut Found<'_>) -> io::Result<()> {
+        const PART: usize = 64 * 1024;
+        let total = self.index().body_bytes();
+        let mut line = 1;
+        let mut start = 0;
+        let mut held = Vec::new();
+        while start < total && !found.is_full {
+            let end = total.min(start + PART);
+            held.extend_from_slice(&self.bytes(start, end)?);
+            start = end;
+            let n_whole = match memchr::memrchr(b'\n', &held) {
+                _ if end == total => held.len(),
+                Some(last) => last + 1,
+                None => continue,
+            };
+            let rest = held.split_off(n_whole);
+            for text in String::from_utf8_lossy(&held).lines() {
+                if let Some((from, to)) = found.in_line(text) {
+                    found.add(String::new(), None, snippet(text, from, to), line, false);
+                }
+                line += 1;
+            }
+            held = rest;
+        }
+        Ok(())
+    }
+}
+
+struct Found<'q> {
+    regex: &'q Regex,
+    n_before: usize,
+    skip: usize,
+    room: usize,
+    is_escaped: bool,
+    is_full: bool,
+    hits: Hits,
+}
+
+impl<'q> Found<'q> {
+    fn new(query: &'q Query, skip: usize, budget: Budget) -> Self {
+        /// `{"hits":[],"skipped":…,"next_skip":…}`, escaped.
+        const AROUND_HITS: usize = 96;
+        let bytes = budget.bytes.unwrap_or(crate::page::DEFAULT_PAGE_BYTES);
+        Self {
+            regex: &query.regex,
+            n_before: 0,
+            skip,
+            room: bytes.saturating_sub(budget.overhead + AROUND_HITS),
+            is_escaped: budget.is_escaped,
+            is_full: false,
+            hits: Hits { hits: Vec::new(), skipped: skip, next_skip: None },
+        }
+    }
+
+    fn in_line(&self, line: &str) -> Option<(usize, usize)> {
+        self.regex.find(line).map(|found| (found.start(), found.end()))
+    }
+
+    fn look(&mut self, events: &Events<'_>, node: Node, is_name: bool) -> io::Result<()> {
+        let text = events.text(node)?;
+        if !self.regex.is_match(&text) {
+            return Ok(());
+        }
+        for (position, line) in text.lines().enumerate() {
+            if self.is_full {
+                break;
+            }
+            if let Some((from, to)) = self.in_line(line) {
+                if self.n_before < self.skip {
+                    self.n_before += 1;
+                    continue;
+                }
+                let path = events.path()?.as_str().to_owned();
+                let index = events.item();
+                self.add(path, index, snippet(line, from, to), position + 1, is_name);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        path: String,
+        index: Option<usize>,
+        snippet: String,
+        line: usize,
+        is_name: bool,
+    ) {
+        self.n_before += 1;
+        if self.n_before <= self.skip {
+            return;
+        }
+        let hit = Hit { path, index, snippet, line, is_name };
+        let json = serde_json::to_vec(&hit).unwrap_or_default();
+        let n_escapes = if self.is_escaped { text::n_escapes(&json) } else { 0 };
+        let cost = json.len() + n_escapes + 1;
+        let is_first = self.hits.hits.is_empty();
+        if !is_first && cost > self.room || self.hits.hits.len() == MAX_HITS {
+            self.is_full = true;
+            self.hits.next_skip = Some(self.n_before - 1);
+            return;
+        }
+        self.room = self.room.saturating_sub(cost);
+        self.hits.hits.push(hit);
+    }
+}
+
+/// Returns what was found with some characters around it; `…` stands for what is left out.
+fn snippet(line: &str, from: usize, to: usize) -> String {
+    let (before, rest) = line.split_at_checked(from).unwrap_or((line, ""));
+    let (found, after) = rest.split_at_checked(to.saturating_sub(from)).unwrap_or((rest, ""));
+    let start = before.grapheme_indices(true).rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
+    let shown = |text: &str, n_chars: usize| -> (usize, bool) {
+        let end = text.grapheme_indices(true).nth(n_chars).map_or(text.len(), |(at, _)| at);
+        (end.min(n_chars * 8), end < text.len())
+    };
+    let (found_end, is_cut) = shown(found, 2 * AROUND);
+    let (after_end, is_more) = if is_cut { (0, true) } else { shown(after, AROUND) };
+    let mut out = String::new();
+    if start > 0 {
+        out.push('…');
+    }
+    out.push_str(before.get(start..).unwrap_or(""));
+    out.push_str(upto(found, found_end));
+    out.push_str(upto(after, after_end));
+    if is_more {
+        out.push('…');
+    }
+    out
+}
+
+/// Returns the beginning of `text`, at most `end` bytes of it.
+fn upto(text: &str, end: usize) -> &str {
+    text.get(..text.floor_char_boundary(end)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests;
