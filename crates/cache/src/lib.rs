@@ -3,6 +3,7 @@
 //!
 //! The crate knows nothing of tasks, of MCP or of an async runtime, and reads no clock.
 
+mod filter;
 mod json;
 mod page;
 mod sample;
@@ -11,6 +12,10 @@ mod samples;
 mod search;
 mod shelf;
 
+pub use filter::{
+    BodyKey, ChildProgram, Filter, FilterFailure, Filters, FiltersConfig, InvalidFilter, LimitKind,
+    Limits, MAX_FILTER_BYTES, Outputs, run_child,
+};
 pub use json::{
     Child, Children, Index, Invalid, InvalidPointer, Kind, MAX_DEPTH, Node, NotFound, Pointer,
     Scanner, Source, View, Why, scan, scan_text,
