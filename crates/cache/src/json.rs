@@ -13,6 +13,7 @@ mod walk;
 pub(crate) use self::{
     events::{Event, Events},
     index::{mark_at, to_usize},
+    pointer::unescape,
 };
 pub use self::{
     index::{Index, Kind, Node},

@@ -5,6 +5,7 @@
 
 mod filter;
 mod json;
+mod outline;
 mod page;
 mod sample;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use json::{
     Child, Children, Index, Invalid, InvalidPointer, Kind, MAX_DEPTH, Node, NotFound, Pointer,
     Scanner, Source, View, Why, scan, scan_text,
 };
+pub use outline::DEFAULT_OUTLINE_BYTES;
 pub use page::{
     Alternative, At, BadCursor, Budget, DEFAULT_PAGE_BYTES, Page, PageError, PageRequest,
     Pagination,

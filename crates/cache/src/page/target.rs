@@ -176,6 +176,7 @@ pub(crate) struct Choice {
 impl Choice {
     pub(super) fn make(view: &View<'_>) -> io::Result<Self> {
         let mut choice = Self { arrays: Vec::new(), root_bytes: view.root().bytes() };
+        let least = LEAST.min(view.root().bytes() / 4);
         let mut open = vec![(view.root(), Pointer::default(), Vec::new())];
         while let Some((object, path, levels)) = open.pop() {
             if choice.is_full_of_larger(object.bytes()) {
@@ -185,7 +186,7 @@ impl Choice {
             while let Some(member) = children.next_child()? {
                 let node = member.value;
                 let is_array = node.kind == Kind::Array;
-                let is_object = node.kind == Kind::Object && node.bytes() >= LEAST;
+                let is_object = node.kind == Kind::Object && node.bytes() >= least;
                 if !(is_array || is_object) || choice.is_full_of_larger(node.bytes()) {
                     continue;
                 }
