@@ -158,18 +158,21 @@ impl Stored for [u8] {
     }
 }
 
-/// Reads blocks, and holds the last one: reads of a few bytes side by side unpack it once.
+/// Blocks that a reader holds unpacked: walking a value goes to and fro between a few of them.
+const HELD: usize = 8;
+
+/// Reads blocks, and holds the last ones.
 #[derive(Default)]
 pub(super) struct Reader {
     decompressor: Option<Decompressor<'static>>,
-    nth: Option<usize>,
-    plain: Vec<u8>,
+    /// The one used last is the last one.
+    held: Vec<(usize, Vec<u8>)>,
     packed: Vec<u8>,
 }
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("nth", &self.nth).finish_non_exhaustive()
+        f.debug_struct("Reader").field("n_held", &self.held.len()).finish_non_exhaustive()
     }
 }
 
@@ -193,17 +196,16 @@ impl Reader {
         while at < range.end {
             let nth = usize::try_from(at / BLOCK).map_err(|_| damaged())?;
             let block_start = at - at % BLOCK;
-            if let Err(error) = self.load(table, stored, nth) {
-                out.truncate(before);
-                return Err(error);
-            }
             let end = range.end.min(block_start + BLOCK);
             let part = within(at - block_start, end - block_start);
-            match part.and_then(|part| self.plain.get(part)) {
-                Some(part) => out.extend_from_slice(part),
-                None => {
+            let block = self.block(table, stored, nth);
+            let bytes =
+                block.and_then(|block| part.and_then(|part| block.get(part)).ok_or_else(damaged));
+            match bytes {
+                Ok(bytes) => out.extend_from_slice(bytes),
+                Err(error) => {
                     out.truncate(before);
-                    return Err(damaged());
+                    return Err(error);
                 }
             }
             at = end;
@@ -211,35 +213,52 @@ impl Reader {
         Ok(())
     }
 
-    /// Has a block unpacked in `plain`.
-    fn load<S: Stored + ?Sized>(
+    /// Returns a block, unpacked.
+    fn block<S: Stored + ?Sized>(
         &mut self,
         table: &Table,
         stored: &S,
         nth: usize,
-    ) -> io::Result<()> {
-        if self.nth == Some(nth) {
-            return Ok(());
+    ) -> io::Result<&[u8]> {
+        match self.held.iter().position(|(held, _)| *held == nth) {
+            Some(at) => self.held.get_mut(at..).unwrap_or_default().rotate_left(1),
+            None => {
+                let buffer = if self.held.len() < HELD {
+                    Vec::with_capacity(BLOCK_LEN)
+                } else {
+                    self.held.remove(0).1
+                };
+                let plain = self.unpack(table, stored, nth, buffer)?;
+                self.held.push((nth, plain));
+            }
         }
-        self.nth = None;
+        self.held.last().map(|(_, plain)| plain.as_slice()).ok_or_else(damaged)
+    }
+
+    fn unpack<S: Stored + ?Sized>(
+        &mut self,
+        table: &Table,
+        stored: &S,
+        nth: usize,
+        mut plain: Vec<u8>,
+    ) -> io::Result<Vec<u8>> {
         let (range, block) = table.stored(nth).ok_or_else(damaged)?;
         stored.fetch(range, &mut self.packed)?;
         if checksum::of(&self.packed) != block.sum {
             return Err(damaged());
         }
+        plain.clear();
         if block.end & VERBATIM == 0 {
             let decompressor = match &mut self.decompressor {
                 Some(decompressor) => decompressor,
                 none => none.insert(Decompressor::new()?),
             };
-            self.plain.clear();
-            self.plain.reserve_exact(BLOCK_LEN);
-            decompressor.decompress_to_buffer(&self.packed, &mut self.plain)?;
+            plain.reserve_exact(BLOCK_LEN);
+            decompressor.decompress_to_buffer(&self.packed, &mut plain)?;
         } else {
-            std::mem::swap(&mut self.plain, &mut self.packed);
+            plain.extend_from_slice(&self.packed);
         }
-        self.nth = Some(nth);
-        Ok(())
+        Ok(plain)
     }
 }
 

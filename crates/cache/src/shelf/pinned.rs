@@ -35,7 +35,7 @@ impl Pinned {
 
     /// Returns the bytes of the body.
     ///
-    /// Reads of a body in blocks go one after another, and unpack a block once while they stay in it.
+    /// Reads of a body in blocks go one after another, and unpack a block once while they stay near it.
     pub fn source(&self) -> &dyn Source {
         &self.body
     }

@@ -1,0 +1,164 @@
+//! Storing, reading and resting of two large answers, as ratios of one run.
+//!
+//! Prints one JSON object per figure. The answers are those of the benchmark `bodies`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark of known answers ends at the first surprise, and tells its figures"
+)]
+
+use std::{hint::black_box, path::Path, path::PathBuf, process::Command, time::Duration};
+
+use raincheck_cache::{At, BodyKind, Budget, Cache, Config, New, PageRequest, Receipt};
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+const PAGE_BYTES: usize = 64 * 1024;
+const IDLE: u64 = 60_000;
+
+fn main() {
+    // `cargo test --benches` only asks whether it starts.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let folder = data();
+    if let Some(name) = std::env::args().skip_while(|argument| argument != "resident").nth(1) {
+        // In a process of its own: what another figure has freed would be taken again.
+        return residing(&name, &std::fs::read(folder.join(format!("{name}.json"))).unwrap());
+    }
+    for name in ["scene", "log"] {
+        let body = std::fs::read(folder.join(format!("{name}.json"))).unwrap();
+        storing(name, &body);
+        let own = Command::new(std::env::current_exe().unwrap())
+            .args(["--bench", "resident", name])
+            .status();
+        assert!(own.unwrap().success());
+        for (place, dir) in [("memory", None), ("folder", Some(tempfile::tempdir().unwrap()))] {
+            reading(&format!("{name}, {place}"), &body, dir.as_ref().map(tempfile::TempDir::path));
+        }
+    }
+}
+
+fn data() -> PathBuf {
+    let folder = std::env::var_os("RAINCHECK_BENCH_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("large"), PathBuf::from);
+    if !folder.join("log.json").exists() {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/bench/large_answers.py");
+        let status = Command::new("python3").arg(script).arg(&folder).status().unwrap();
+        assert!(status.success(), "{script} failed");
+    }
+    folder
+}
+
+fn config(dir: Option<&Path>) -> Config {
+    Config { dir: dir.map(Path::to_owned), idle_ms: IDLE, ..Config::default() }
+}
+
+fn insert(cache: &Cache, body: Vec<u8>) -> Receipt {
+    cache.insert(0, "me", New::answer("tool", "{}", body, BodyKind::Json)).unwrap()
+}
+
+fn storing(name: &str, body: &[u8]) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut times = [const { Vec::new() }; 3];
+    let caches = [Cache::open(config(None), 0), Cache::open(config(Some(dir.path())), 0)];
+    for _ in 0..15 {
+        let began = now();
+        black_box(serde_json::from_slice::<IgnoredAny>(body).unwrap());
+        times[0].push(now() - began);
+        for (cache, times) in caches.iter().zip(times.iter_mut().skip(1)) {
+            let body = body.to_vec();
+            let began = now();
+            let receipt = insert(cache, body);
+            times.push(now() - began);
+            let id = receipt.id();
+            drop(receipt);
+            cache.delete(0, "me", id).unwrap();
+        }
+    }
+    let [ignored, memory, folder] = times.map(middle);
+    print(name, "insert in memory, ms", millis(memory));
+    print(name, "insert in memory / IgnoredAny (at most 1.5)", ratio(memory, ignored));
+    print(name, "insert in a folder, ms", millis(folder));
+    print(name, "insert in a folder / IgnoredAny", ratio(folder, ignored));
+}
+
+fn residing(name: &str, body: &[u8]) {
+    // Several, so that what is taken once, as the pages of the program are, does not stand for a body.
+    let raw = 4.0 * body.len() as f64;
+    let cache = Cache::open(config(None), 0);
+    let before = resident();
+    (0..4).for_each(|_| drop(insert(&cache, body.to_vec())));
+    print(name, "resident / body (at most 1.1)", (resident() - before) / raw);
+    (0..4).for_each(|_| _ = cache.tick(IDLE));
+    print(name, "resident at rest / body (at most 0.25)", (resident() - before) / raw);
+}
+
+fn reading(name: &str, body: &[u8], dir: Option<&Path>) {
+    let cache = Cache::open(config(dir), 0);
+    let raw = body.len() as f64;
+    let id = insert(&cache, body.to_vec()).id();
+    print(name, "charged / body", cache.usage(0, "me").bytes as f64 / raw);
+    let began = now();
+    cache.tick(IDLE);
+    print(name, "coming to rest, ms", millis(now() - began));
+    print(name, "charged at rest / body", cache.usage(IDLE, "me").bytes as f64 / raw);
+
+    let page = |n| {
+        let entry = cache.get(IDLE, "me", id).unwrap();
+        let budget = Budget { bytes: Some(PAGE_BYTES), ..Budget::default() };
+        let request = PageRequest { path: None, at: At::Page(n), budget, binding: 0 };
+        entry.view().page(request).unwrap().pagination.total_pages as u64
+    };
+    let n_pages = page(1);
+    let times = (1..=n_pages).flat_map(|n| [n; 5]).map(|n| {
+        let began = now();
+        black_box(page(n));
+        now() - began
+    });
+    print(
+        name,
+        "get and a 64 KiB page at rest, ms (at most 0.15)",
+        millis(middle(times.collect())),
+    );
+
+    let Some(dir) = dir else { return };
+    drop(cache);
+    let began = now();
+    let cache = Cache::open(config(Some(dir)), IDLE);
+    print(name, "opening a folder of one, ms", millis(now() - began));
+    let began = now();
+    cache.get(IDLE, "me", id).unwrap();
+    print(name, "first read after a restart, ms", millis(now() - began));
+}
+
+fn resident() -> f64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: f64 = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * rustix::param::page_size() as f64
+}
+
+fn print(body: &str, figure: &str, value: f64) {
+    let value = (value * 1000.0).round() / 1000.0;
+    println!("{}", json!({"body": body, "figure": figure, "value": value}));
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// Processor time of this thread: other work on the machine does not count.
+fn now() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn ratio(a: Duration, b: Duration) -> f64 {
+    a.as_secs_f64() / b.as_secs_f64()
+}
