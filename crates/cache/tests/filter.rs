@@ -15,7 +15,7 @@ const ROLE: [&str; 4] = ["--exact", "filter_process", "--nocapture", "--test-thr
 /// Not a test: what the filter processes of the tests run.
 #[test]
 fn filter_process() {
-    let is_child = std::env::args().skip(1).eq(ROLE.map(ToOwned::to_owned));
+    let is_child = std::env::args().skip(1).take(ROLE.len()).eq(ROLE.map(ToOwned::to_owned));
     if is_child {
         let _ = run_child();
     }
@@ -271,6 +271,92 @@ fn many_callers_share_few_processes() {
             });
         }
     });
+}
+
+/// The processes that this one started with an argument.
+#[cfg(target_os = "linux")]
+fn offspring(argument: &str) -> Vec<rustix::process::Pid> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let list =
+            std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default();
+        for id in list.split_whitespace() {
+            let arguments =
+                std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            if arguments.contains(argument) {
+                found.push(rustix::process::Pid::from_raw(id.parse().unwrap()).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_was_killed_while_idle_is_replaced() {
+    use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
+    // One more argument, to tell its processes from those of other tests.
+    let mark = "--color=never";
+    let program = ChildProgram::of_this_program(ROLE.into_iter().chain([mark])).unwrap();
+    let filters =
+        Filters::open(FiltersConfig { program: Some(program), ..FiltersConfig::default() });
+    let add = || text(run_with(&filters, ".+1", b"1", KEY, &limits()));
+    assert_eq!(add(), "[2]");
+    let ours = offspring(mark);
+    assert_eq!(ours.len(), 1);
+    assert_eq!((add(), offspring(mark)), ("[2]".to_owned(), ours.clone()));
+    let killed = || {
+        for id in offspring(mark) {
+            kill_process(id, Signal::KILL).unwrap();
+            waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        }
+    };
+    killed();
+    assert_eq!(add(), "[2]");
+    assert_ne!(offspring(mark), ours);
+    killed();
+    filters.tick();
+    assert_eq!(add(), "[2]");
+    filters.clear();
+    assert_eq!(offspring(mark), []);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_in_the_middle_of_a_run_ends_when_its_pipe_is_closed() {
+    use std::io::Write as _;
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(ROLE)
+        .env_clear()
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let limits = serde_json::to_value(limits()).unwrap();
+    let request = serde_json::json!({ "filter": "def f: f; f", "body": 1, "is_text": false, "limits": limits }).to_string();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&u32::try_from(request.len()).unwrap().to_le_bytes()).unwrap();
+    input.write_all(request.as_bytes()).unwrap();
+    input.write_all(b"0").unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().code().is_some());
+}
+
+/// Bodies that take much more memory than they have bytes.
+#[test]
+fn a_body_of_many_small_values_is_parsed_or_refused() {
+    let filters = filters();
+    for item in ["{}", "[]", "\"\"", "1", "[[]]"] {
+        let body = format!("[{}1]", format!("{item},").repeat(300_000));
+        let result = run_with(
+            &filters,
+            "length + 0",
+            body.as_bytes(),
+            BodyKey { id: body.len() as u128, revision: 0 },
+            &limits(),
+        );
+        assert_eq!(text(result), "[300001]", "{item}");
+    }
 }
 
 #[cfg(target_os = "linux")]

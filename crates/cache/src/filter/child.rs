@@ -91,7 +91,8 @@ fn read_requests(to: &SyncSender<(Request, Option<Vec<u8>>)>) -> io::Result<()> 
 }
 
 fn serve(requests: &Receiver<(Request, Option<Vec<u8>>)>) -> io::Result<Over> {
-    let mut output = io::stdout().lock();
+    // Locked for each write only: whoever ends the process may have to write, too.
+    let mut output = io::stdout();
     output.write_all(GREETING)?;
     output.flush()?;
     let mut input: Option<Val> = None;

@@ -189,6 +189,11 @@ impl Filters {
         Err(FilterFailure::Unavailable("it ended twice before the run".into()))
     }
 
+    /// Forgets the processes that have ended by themselves. To be called now and then; no run needs it.
+    pub fn tick(&self) {
+        self.lock().idle.retain_mut(|process| !process.has_ended());
+    }
+
     /// Ends every idle process, and with it what it holds.
     pub fn clear(&self) {
         self.lock().idle.clear();

@@ -210,6 +210,16 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_text_does_harm(text in "[a-c.|,()\\[\\]{}:;?$@\"\\\\/=<>+*%#\n -]{0,60}|(def f: | as |reduce |if | then |else | end|try |label |\\.a|[|,()\\[\\]{}$x])*") {
+            if let Err(wrong) = Filter::parse(&text) {
+                proptest::prop_assert!(wrong.line >= 1 && wrong.column >= 1 && !wrong.hint.is_empty());
+                proptest::prop_assert!(wrong.line <= 1 + text.matches('\n').count() && wrong.column <= 1 + text.chars().count());
+            }
+        }
+    }
+
     #[test]
     fn a_filter_runs_on_the_bytes_if_it_follows_paths() {
         for text in [

@@ -74,6 +74,12 @@ impl Process {
         self.runs
     }
 
+    /// Whether the process has ended, which one does that is idle for long.
+    pub(super) fn has_ended(&mut self) -> bool {
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        !matches!(child.try_wait(), Ok(None))
+    }
+
     pub(super) fn run(
         &mut self,
         filter: &str,
@@ -89,6 +95,9 @@ impl Process {
             is_text: view.root().kind == Kind::Text,
             limits: *limits,
         };
+        if self.has_ended() {
+            return Ran::EndedBefore;
+        }
         self.runs += 1;
         self.body = None;
         let Self { child, input, output, .. } = self;
