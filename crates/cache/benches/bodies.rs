@@ -13,7 +13,7 @@
 
 use std::{hint::black_box, path::PathBuf, process::Command, time::Duration};
 
-use raincheck_cache::{At, Budget, PageRequest, Pointer, View, scan};
+use raincheck_cache::{At, Budget, PageRequest, Pointer, Query, View, scan};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -95,6 +95,15 @@ fn figures(name: &str, field: &str, body: &[u8]) {
     print(name, "parse again / page (at least 1000)", ratio(again, page));
     print(name, "parsed value held / page", ratio(held, page));
 
+    let outlined = median(5, || {
+        black_box(view.outline(2048).unwrap());
+    });
+    print(name, "outline, ms", millis(outlined));
+    let query = Query::literal("nothing that is there").unwrap();
+    let searched = median(5, || {
+        black_box(view.search(&query, 0, Budget::default()).unwrap());
+    });
+    print(name, "search of the whole, ms", millis(searched));
     let path = Pointer::parse(&format!("/{field}/{}", items.len() - 1)).unwrap();
     let found = median(99, || {
         black_box(view.resolve(&path).unwrap());

@@ -63,7 +63,8 @@ pub enum At<'a> {
 pub struct Budget {
     /// Bytes of the whole answer; without it those of the cursor, else [`DEFAULT_PAGE_BYTES`].
     pub bytes: Option<usize>,
-    /// Bytes of the answer that are neither `data` nor `_pagination`, as they are sent.
+    /// Bytes of the answer that are neither `data` nor `_pagination`, as they are sent. The same on
+    /// every page of a value: where pages begin depends on it, and so does what a cursor says.
     pub overhead: usize,
     /// Whether the answer stands in a JSON string, as in a text block, where each quote and each
     /// backslash takes a byte more.

@@ -305,10 +305,31 @@ fn what_nothing_divides_comes_as_raw_json() {
 
 #[test]
 fn nesting_to_the_limit_can_be_read() {
-    let chain = "[".repeat(511) + &numbers(2000) + &"]".repeat(511);
-    comes_back(&chain, 4096);
-    let chain = "{\"a\":".repeat(511) + &format!("\"{}\"", "x".repeat(9000)) + &"}".repeat(511);
-    comes_back(&chain, 4096);
+    let arrays = |depth| "[".repeat(depth) + &numbers(2000) + &"]".repeat(depth);
+    let objects = |depth: usize| {
+        let text = "x".repeat(9000);
+        format!("{}\"{text}\"{}", "{\"a\":".repeat(depth), "}".repeat(depth))
+    };
+    comes_back(&arrays(40), 4096);
+    comes_back(&objects(40), 4096);
+    for (text, step) in [(arrays(512), "/0"), (objects(512), "/a")] {
+        let (body, index) = body(&text);
+        let mut reader = Reader::new(&body, &index, 8192, true);
+        assert_eq!(reader.pages(None).len(), 1, "the root is a reference to what is in it");
+        let path = Pointer::parse(&step.repeat(511)).unwrap();
+        assert!(reader.pages(Some(&path)).len() > 1);
+    }
+}
+
+#[test]
+fn a_page_that_does_not_exist_is_empty() {
+    let (body, index) = body(&format!(r#"{{"n":1,"items":[{}]}}"#, numbers(3000)));
+    let reader = Reader::new(&body, &index, 4096, true);
+    for number in [0, 9999, u64::MAX] {
+        let page = reader.page(None, At::Page(number));
+        assert_eq!((page.data.as_slice(), page.pagination.page), (b"[]".as_slice(), number));
+        assert!(!page.pagination.has_next);
+    }
 }
 
 #[test]
@@ -432,7 +453,7 @@ fn a_path_that_leads_nowhere_names_the_nearest() {
 }
 
 proptest! {
-    #![proptest_config(cases(1000))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn pages_keep_their_size_and_give_the_bytes_back(
