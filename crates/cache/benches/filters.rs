@@ -184,7 +184,9 @@ fn example_outputs(
     let index = scan(input.as_bytes()).map_err(|wrong| format!("{wrong:?}"))?;
     let body = input.as_bytes();
     match filters.run(&filter, &View::new(&body, &index), key, &limits()) {
-        Ok(outputs) => Ok(serde_json::from_slice(&outputs.into_array()).unwrap()),
+        Ok(outputs) => {
+            serde_json::from_slice(&outputs.into_array()).map_err(|error| error.to_string())
+        }
         Err(FilterFailure::Failed { message, .. }) => Err(format!("fails: {message}")),
         Err(failure) => Err(failure.to_string()),
     }
