@@ -5,7 +5,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use uuid::Uuid;
@@ -261,6 +263,35 @@ impl Cache {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Opens a folder to look at it, though another process may be using it: nothing in it is changed.
+    ///
+    /// What is stored, read or deleted here is so in this process alone.
+    ///
+    /// # Errors
+    /// When there is no such folder, or it cannot be read.
+    pub fn open_read_only(dir: &Path, now: Millis) -> io::Result<Self> {
+        let config = Config { dir: Some(dir.to_owned()), ..Config::default() };
+        let limits = Limits {
+            total_bytes: u64::MAX,
+            scope_bytes: u64::MAX,
+            entries_per_scope: usize::MAX,
+            ..config.limits()
+        };
+        let (registry, folder) = reopen::look_at(dir, limits, now)?;
+        let state = Mutex::new(State::read_only(registry, now));
+        let folder = Some(Arc::new(folder));
+        let shared = Shared { config, folder, state, refreshing: Mutex::default() };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Returns the scopes that have entries.
+    pub fn scopes(&self, now: Millis) -> Vec<Arc<str>> {
+        let mut state = self.shared.lock();
+        state.expire(now);
+        let scopes = state.registry.iter().map(|row| row.metadata.scope.clone());
+        scopes.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Says where new entries are held.
     pub fn storage(&self) -> Storage {
         self.shared.lock().storage()
@@ -480,8 +511,8 @@ impl Cache {
     }
 }
 
-fn damage(invalid: Invalid) -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::InvalidData, invalid)
+fn damage(invalid: Invalid) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, invalid)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place where handles are made")]

@@ -33,6 +33,12 @@ impl Pinned {
         &self.metadata
     }
 
+    /// Returns what tells this body from any other, also from another one under the same handle: what a
+    /// cursor is bound to ([`PageRequest::binding`](crate::PageRequest::binding)).
+    pub fn binding(&self) -> u128 {
+        self.metadata.id.as_u128() ^ u128::from(self.metadata.revision)
+    }
+
     /// Returns the bytes of the body.
     ///
     /// Reads of a body in blocks go one after another, and unpack a block once while they stay near it.

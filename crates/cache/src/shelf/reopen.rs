@@ -46,6 +46,24 @@ pub(super) fn open(
     })
 }
 
+/// Returns what a folder holds that another process may be writing, and leaves it as it is.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn look_at(
+    dir: &Path,
+    limits: Limits,
+    now: Millis,
+) -> io::Result<(Registry<Body>, Folder)> {
+    if !dir.is_dir() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let folder = Folder::open(dir)?;
+    let mut registry = Registry::new(limits);
+    restore(&mut registry, &folder, Replayed::read(&disk::read_index(&folder)?), (limits, now));
+    Ok((registry, folder))
+}
+
 /// Returns whether an error says that a file is not what was written.
 pub(super) fn is_damage(error: &io::Error) -> bool {
     matches!(

@@ -32,6 +32,11 @@ impl State {
         Self { registry, disk: Some(disk), why: None, now }
     }
 
+    pub(super) fn read_only(registry: Registry<Body>, now: Millis) -> Self {
+        let why = Some("the folder was opened to be looked at".to_owned());
+        Self { registry, disk: None, why, now }
+    }
+
     pub(super) fn storage(&self) -> Storage {
         match &self.disk {
             Some(Disk { broken: None, .. }) => Storage::Folder,

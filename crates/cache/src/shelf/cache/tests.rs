@@ -1,7 +1,6 @@
 mod kill;
 mod world;
 
-use std::path::Path;
 use std::sync::{Barrier, mpsc};
 use std::thread;
 
@@ -209,6 +208,7 @@ fn a_refreshed_entry_has_a_new_body_under_its_handle_and_readers_end_with_theirs
     assert_eq!(body(&reader), text(1, 100_000));
     let entry = cache.get(2 * MINUTE, "me", id).expect("held");
     assert_eq!(body(&entry), newer);
+    assert_ne!(entry.binding(), reader.binding());
     let metadata = entry.metadata();
     assert_eq!((metadata.revision, metadata.created_at), (1, 2 * MINUTE));
     cache.refresh(2 * MINUTE, "me", id, b"{".to_vec()).expect_err("no JSON");
@@ -233,6 +233,26 @@ fn a_second_process_on_a_folder_works_in_memory_and_says_so() {
     assert_eq!(first.list(0, "me").len(), 1);
     drop(first);
     assert_eq!(Cache::open(in_folder(dir.path()), 0).storage(), Storage::Folder);
+}
+
+#[test]
+fn a_folder_in_use_can_be_looked_at_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let cache = Cache::open(in_folder(dir.path()), 0);
+    let [id, other] = [1, 2].map(|n| insert(&cache, 0, &text(n, 100_000)));
+    cache.tick(MINUTE);
+    let files = folder_bytes(dir.path());
+    let look = Cache::open_read_only(dir.path(), MINUTE).expect("readable");
+    assert_eq!(look.scopes(MINUTE), ["me".into()]);
+    assert_eq!(look.list(MINUTE, "me").len(), 2);
+    assert_eq!(body(&look.get(MINUTE, "me", id).expect("held")), text(1, 100_000));
+    look.delete(MINUTE, "me", other).expect("here alone");
+    look.tick(100 * MINUTE);
+    insert(&look, MINUTE, b"1");
+    drop(look);
+    assert_eq!(folder_bytes(dir.path()), files);
+    assert_eq!(cache.list(MINUTE, "me").len(), 2);
+    Cache::open_read_only(&dir.path().join("absent"), 0).expect_err("is not made");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::cell::Cell;
 thread_local! {
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
     static IS_BLOWN: Cell<bool> = const { Cell::new(false) };
+    static IS_FATAL: Cell<bool> = const { Cell::new(true) };
     static SHARE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -14,6 +15,13 @@ pub(in crate::shelf) fn set(n: u64, share: usize) {
     LEFT.set(Some(n));
     SHARE.set(share);
     IS_BLOWN.set(false);
+    IS_FATAL.set(true);
+}
+
+/// Lets `n` changes happen on this thread, and fails the next one alone, as a full disk does.
+pub(in crate::shelf) fn fail_once(n: u64, share: usize) {
+    set(n, share);
+    IS_FATAL.set(false);
 }
 
 /// Lets everything happen again.
@@ -22,7 +30,13 @@ pub(in crate::shelf) fn clear() {
     IS_BLOWN.set(false);
 }
 
+/// Returns whether the process is gone.
 pub(in crate::shelf) fn is_blown() -> bool {
+    IS_BLOWN.get() && IS_FATAL.get()
+}
+
+/// Returns whether the one failure has been.
+pub(in crate::shelf) fn has_failed() -> bool {
     IS_BLOWN.get()
 }
 
@@ -31,7 +45,12 @@ pub(super) fn spend(len: usize) -> Result<(), usize> {
     match LEFT.get() {
         None => Ok(()),
         Some(0) if IS_BLOWN.replace(true) => Err(0),
-        Some(0) => Err(len * SHARE.get() / 100),
+        Some(0) => {
+            if !IS_FATAL.get() {
+                LEFT.set(None);
+            }
+            Err(len * SHARE.get() / 100)
+        }
         Some(n) => {
             LEFT.set(Some(n - 1));
             Ok(())

@@ -28,10 +28,49 @@ fn kill_after(n: u64, share: usize, steps: &[Step]) -> bool {
     was_killed
 }
 
+/// Runs steps while one change of a file fails. Returns whether it did.
+fn fail_at(n: u64, share: usize, steps: &[Step]) -> bool {
+    let dir = tempfile::tempdir().expect("a folder");
+    fuse::clear();
+    let mut world = World::new(Some(dir.path()));
+    fuse::fail_once(n, share);
+    for step in steps.iter().filter(|step| !matches!(step, Step::Reopen)) {
+        world.run(step);
+        world.check();
+    }
+    let has_failed = fuse::has_failed();
+    fuse::clear();
+    world.check_after_a_failure();
+    has_failed
+}
+
 #[test]
 fn every_handle_answers_after_a_kill_at_any_change_of_a_file() {
+    let steps = script();
+    for share in [0, 1, 50, 99, 100] {
+        let mut n = 0;
+        while kill_after(n, share, &steps) {
+            n += 1;
+        }
+        assert!(n > 60, "only {n} changes");
+    }
+}
+
+#[test]
+fn a_write_that_fails_costs_a_handle_its_durability_at_most() {
+    let steps = script();
+    for share in [0, 50] {
+        let mut n = 0;
+        while fail_at(n, share, &steps) {
+            n += 1;
+        }
+        assert!(n > 50, "only {n} changes");
+    }
+}
+
+fn script() -> [Step; 20] {
     let insert = |len| Step::Insert { scope: 0, len, is_sensitive: false };
-    let steps = [
+    [
         insert(50_000),
         insert(100),
         Step::Insert { scope: 1, len: 40_000, is_sensitive: true },
@@ -52,14 +91,7 @@ fn every_handle_answers_after_a_kill_at_any_change_of_a_file() {
         insert(10),
         Step::Clear { scope: 0 },
         Step::Pass { ms: 300 },
-    ];
-    for share in [0, 1, 50, 99, 100] {
-        let mut n = 0;
-        while kill_after(n, share, &steps) {
-            n += 1;
-        }
-        assert!(n > 60, "only {n} changes");
-    }
+    ]
 }
 
 proptest! {
@@ -72,6 +104,7 @@ proptest! {
         share in 0_usize..=100,
     ) {
         kill_after(n, share, &steps);
+        fail_at(n, share, &steps);
     }
 }
 

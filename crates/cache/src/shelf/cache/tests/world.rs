@@ -58,6 +58,7 @@ struct Known {
     id: Uuid,
     scope: &'static str,
     body: Vec<u8>,
+    /// In memory only, for whatever reason.
     is_sensitive: bool,
     created_at: Millis,
     last_access_at: Millis,
@@ -165,12 +166,13 @@ impl World {
                     drop(receipt);
                     return self.see_evictions();
                 }
-                assert_eq!(receipt.is_durable, self.is_durable() && !is_sensitive);
+                let is_right = receipt.is_durable == (self.is_durable() && !is_sensitive);
+                assert!(is_right || fuse::has_failed());
                 self.known.push(Known {
                     id: receipt.id(),
                     scope,
                     body,
-                    is_sensitive,
+                    is_sensitive: !receipt.is_durable,
                     created_at: self.now,
                     last_access_at: self.now,
                     access_count: 0,
@@ -205,8 +207,12 @@ impl World {
         let Some(known) = self.known.get_mut(nth) else { return };
         let cache = self.cache.as_ref().expect("open");
         match cache.refresh(now, known.scope, known.id, body.clone()) {
-            Ok(_) => {
+            Ok(receipt) => {
                 assert_eq!(known.gone, None);
+                // A process that is gone cannot say so.
+                if !fuse::is_blown() {
+                    known.is_sensitive = !receipt.is_durable;
+                }
                 known.body = body;
                 known.created_at = now;
                 known.last_access_at = now;
@@ -259,6 +265,24 @@ impl World {
             assert!(cache.usage(self.now, scope).total_bytes <= self.config.total_bytes);
         }
         recount(&cache);
+        if !fuse::has_failed() {
+            self.check_files(&cache);
+        }
+    }
+
+    /// Starts again after a write failed: whatever was called durable is there, and nothing that went is back.
+    pub(super) fn check_after_a_failure(&mut self) {
+        self.reopen();
+        let cache = self.cache();
+        for known in &self.known {
+            let found = cache.get(self.now, known.scope, known.id);
+            match found.map_err(|miss| miss.reason) {
+                Ok(entry) => assert_eq!((&body(&entry), known.gone), (&known.body, None)),
+                Err(Reason::Expired) => {}
+                Err(_) => assert!(known.gone.is_some(), "{} is not there", known.id),
+            }
+        }
+        recount(&cache);
         self.check_files(&cache);
     }
 
@@ -293,7 +317,8 @@ impl World {
             });
             let found = cache.get(self.now, known.scope, known.id);
             let found = found.map(|entry| body(&entry)).map_err(|miss| miss.reason);
-            assert!(may_be.contains(&found.as_ref().map_err(|reason| *reason)), "{found:?}");
+            let is_right = may_be.contains(&found.as_ref().map_err(|reason| *reason));
+            assert!(is_right, "{}: {:?}", known.id, found.map(|body| body.len()));
         }
         let strangers = SCOPES
             .iter()
