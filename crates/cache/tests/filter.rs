@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use raincheck_cache::{
     BodyKey, ChildProgram, Filter, FilterFailure, Filters, FiltersConfig, LimitKind, Limits,
@@ -220,7 +220,6 @@ const ENDLESS: &[&str] = &[
     "[splits(\"a\")?] | [recurse([.])]",
     "label $x | repeat(.)|select(false)",
     "[paths(false), repeat(1)]",
-    "input_or_not // [repeat(1)]",
     "range(1e12) as $x | empty",
     "@base64 \"\\([repeat(1)])\"",
     "tostream | select(false), repeat(.)",
@@ -234,13 +233,10 @@ fn a_hostile_filter_is_stopped_and_the_next_one_runs() {
     let hostile =
         Limits { wall: Duration::from_millis(400), memory: 64 << 20, ..Limits::default() };
     for filter in ENDLESS {
-        let Ok(parsed) = Filter::parse(filter) else { continue };
+        let parsed = Filter::parse(filter).unwrap();
         let index = scan(body).unwrap();
-        #[expect(clippy::disallowed_methods, reason = "what is shown is how long it took")]
-        let begun = Instant::now();
         let source = body.as_slice();
         let result = filters.run(&parsed, &View::new(&source, &index), KEY, &hostile);
-        println!("{:>7.1?} {filter}: {result:?}", begun.elapsed());
         assert!(
             matches!(result, Err(FilterFailure::Limit { .. } | FilterFailure::Failed { .. })),
             "{filter}: {result:?}"
