@@ -25,8 +25,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            wall: Duration::from_secs(2),
-            cpu: Duration::from_secs(2),
+            wall: Duration::from_secs(5),
+            cpu: Duration::from_secs(5),
             memory: 256 << 20,
             output_bytes: 32 << 20,
             outputs: 100_000,
