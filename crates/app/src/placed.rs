@@ -93,6 +93,10 @@ impl<S: TaskStore> TaskStore for PlacedStore<S> {
         self.store.set_lane(lane, config).await
     }
 
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.store.remove_lane(lane).await
+    }
+
     async fn submit(
         &self,
         now: Timestamp,
@@ -158,6 +162,10 @@ impl<S: TaskStore> TaskStore for PlacedStore<S> {
 
     async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
         self.store.record(scope, id).await
+    }
+
+    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        self.store.unknown(ids).await
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {

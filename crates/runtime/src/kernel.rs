@@ -133,6 +133,14 @@ impl Kernel {
         Ok(())
     }
 
+    pub(crate) async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        let is_gone = self.store.remove_lane(lane).await?;
+        if is_gone {
+            lock(&self.lanes).remove(lane);
+        }
+        Ok(is_gone)
+    }
+
     pub(crate) async fn hold(&self, lane: LaneId, hold: Option<WaitReason>) -> Result<u32, Error> {
         let posted = self.store.hold(self.clock.now(), lane.clone(), hold).await?;
         posted.receipt.committed().await?;

@@ -348,6 +348,11 @@ impl TaskStore for SqliteStore {
         self.shared.transact(Timestamp::MIN, set).map(|_| ())
     }
 
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        let remove = |front: &mut Front| front.ledger.remove_lane(lane);
+        self.shared.transact(Timestamp::MIN, remove).map(|(is_gone, _)| is_gone)
+    }
+
     async fn submit(
         &self,
         now: Timestamp,
@@ -514,6 +519,12 @@ impl TaskStore for SqliteStore {
 
     async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
         self.read_record(scope, id).await
+    }
+
+    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        // What was accepted is in the file when this is over, or never will be.
+        self.barrier().committed().await?;
+        self.readers.read(move |connection, _| crate::rows::unknown(connection, ids)).await
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {

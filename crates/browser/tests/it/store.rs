@@ -140,6 +140,10 @@ impl TaskStore for Store {
         self.inner.set_lane(lane, config).await
     }
 
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.inner.remove_lane(lane).await
+    }
+
     async fn submit(
         &self,
         now: Timestamp,

@@ -245,6 +245,10 @@ impl TaskStore for MemoryStore {
         Ok(())
     }
 
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        Ok(self.lock().ledger.remove_lane(lane))
+    }
+
     async fn submit(
         &self,
         now: Timestamp,
@@ -330,6 +334,12 @@ impl TaskStore for MemoryStore {
             Some(payload) if record.state != State::Expired => Found::Task(record.clone(), payload),
             _ => Found::Tombstone(record.clone()),
         })
+    }
+
+    async fn unknown(&self, mut ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        let inner = self.lock();
+        ids.retain(|id| inner.ledger.get(*id).is_none());
+        Ok(ids)
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {

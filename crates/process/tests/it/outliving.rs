@@ -41,6 +41,10 @@ impl TaskStore for Outliving {
         self.0.set_lane(lane, config).await
     }
 
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.0.remove_lane(lane).await
+    }
+
     async fn submit(
         &self,
         now: Timestamp,
@@ -94,6 +98,10 @@ impl TaskStore for Outliving {
 
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         self.0.fire(now, limit).await
+    }
+
+    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        self.0.unknown(ids).await
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {

@@ -105,6 +105,10 @@ impl TaskStore for Gated {
         self.inner.set_lane(lane, config).await
     }
 
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.inner.remove_lane(lane).await
+    }
+
     async fn submit(
         &self,
         now: Timestamp,
