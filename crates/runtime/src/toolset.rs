@@ -145,6 +145,13 @@ pub trait ToolSet: Send + Sync + 'static {
         None
     }
 
+    /// Lists tasks of which the bridge holds something that no server uses, such as files of an attempt
+    /// that an earlier server left. Asked once after the store was opened; those of which the store has
+    /// nothing are [forgotten](Self::forget).
+    async fn leftovers(&self) -> Vec<TaskId> {
+        Vec::new()
+    }
+
     /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1].
     async fn forget(&self, ids: &[TaskId]) {
         let _ = ids;

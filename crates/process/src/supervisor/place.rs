@@ -111,6 +111,17 @@ impl Place {
         }
     }
 
+    /// Tells whether a supervisor lives, or may: what cannot be seen counts as a yes.
+    pub(crate) fn is_held(&self) -> bool {
+        match open(&self.0.join("lock")) {
+            Ok(lock) => lock.try_lock().is_err(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                os::output_of_lost(&self.0).is_some()
+            }
+            Err(_) => true,
+        }
+    }
+
     /// Waits until the supervisor is gone.
     pub(crate) fn gone(&self) -> io::Result<()> {
         open(&self.0.join("lock"))?.lock()
