@@ -48,6 +48,11 @@ impl Folder {
 
     /// Makes the folder, empty. Blocks.
     pub(super) fn create(&self) -> io::Result<()> {
+        let folders = [self.attempt.clone(), self.out(), self.artifacts()];
+        // Of a task that has no folder nothing is left: most have none.
+        if private().create(&self.task).is_ok() {
+            return folders.iter().try_for_each(|folder| private().create(folder));
+        }
         match std::fs::remove_dir_all(&self.attempt) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}

@@ -128,17 +128,20 @@ impl Place {
     }
 
     /// Notes that the program is about to be started; for good when it is synced, with the names on the
-    /// way to this folder, so that also after a loss of power nobody starts it again.
+    /// way to this folder unless [those are](Self::sync_names), so that also after a loss of power nobody
+    /// starts it again.
     ///
     /// # Errors
     /// When it is noted already, or cannot be: do not start it.
-    pub(crate) fn begin(&self, is_synced: bool) -> io::Result<()> {
+    pub(crate) fn begin(&self, is_synced: bool, are_names_synced: bool) -> io::Result<()> {
         let path = self.0.join("begun");
         OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
         if !is_synced {
             return Ok(());
         }
-        let synced = self.sync_names();
+        let synced = File::open(&self.0).and_then(|folder| folder.sync_all());
+        let synced =
+            synced.and_then(|()| if are_names_synced { Ok(()) } else { self.sync_names() });
         if synced.is_err() {
             // Nothing is started: then nothing should say so.
             let _ = std::fs::remove_file(path);
@@ -146,10 +149,13 @@ impl Place {
         synced
     }
 
-    /// Makes the names in this folder last, and those of the attempt, of the task, and of the folder of
-    /// all tasks: without them a start that is noted for good may not be found.
-    fn sync_names(&self) -> io::Result<()> {
-        for folder in self.0.ancestors().take(3) {
+    /// Makes the names of this folder, of the task, and of the folder of all tasks last: without them a
+    /// start that is noted for good may not be found.
+    ///
+    /// # Errors
+    /// When one of them cannot be synced.
+    pub(crate) fn sync_names(&self) -> io::Result<()> {
+        for folder in self.0.ancestors().skip(1).take(2) {
             File::open(folder)?.sync_all()?;
         }
         if let Some(Ok(above)) = self.0.ancestors().nth(3).map(File::open) {
@@ -278,19 +284,30 @@ mod tests {
     fn record() -> Record {
         let end = End::refused(&io::ErrorKind::NotFound.into());
         let (ended_at, reason, progress, partial) = (None, None, None, None);
-        let (artifacts, is_cut) = (Vec::new(), false);
-        Record { fence: 7, end, ended_at, reason, progress, partial, artifacts, is_cut }
+        let (artifacts, has_no_result, is_cut) = (Vec::new(), false, false);
+        Record {
+            fence: 7,
+            end,
+            ended_at,
+            reason,
+            progress,
+            partial,
+            artifacts,
+            has_no_result,
+            is_cut,
+        }
     }
 
     // [LEASE-3]
     #[test]
     fn a_start_is_noted_once() {
-        for is_synced in [false, true] {
+        for (is_synced, are_names_synced) in [(false, false), (true, false), (true, true)] {
             let (_folder, place) = place();
             assert!(!place.has_begun());
-            place.begin(is_synced).expect("noted");
+            place.begin(is_synced, are_names_synced).expect("noted");
             assert!(place.has_begun());
-            let again = place.begin(is_synced).expect_err("nobody may start it twice");
+            let again =
+                place.begin(is_synced, are_names_synced).expect_err("nobody may start it twice");
             assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
             assert!(place.has_begun());
         }
@@ -335,7 +352,7 @@ mod tests {
     fn a_start_that_was_revoked_never_comes() {
         let (_folder, place) = place();
         assert!(place.revoke() && !place.revoke());
-        assert!(place.begin(false).is_err());
+        assert!(place.begin(false, false).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -43,7 +43,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// When the system refuses what the role needs.
 pub(super) fn prepare() -> io::Result<Runtime> {
     keep_offspring()?;
-    runtime::Builder::new_current_thread().enable_all().max_blocking_threads(N_BLOCKING).build()
+    let mut builder = runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(N_BLOCKING).build()?;
+    // The first of its kind costs most. Nothing is missed: there is no child yet.
+    runtime.block_on(async { signal(SignalKind::child()).map(drop) })?;
+    Ok(runtime)
 }
 
 /// Runs the role to its end. `near` is the conversation with the first server, `listener` is where
@@ -137,7 +141,7 @@ async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
     // A server that is there may be removing the folder, as it has committed the outcome.
     let write = || place.write_end(&record, !link.has_server()).is_ok();
     let mut is_written = write();
-    let result = Path::new(&work.folder).join("out/result.json");
+    let result = result_of(work);
     loop {
         // While a server is there its store is faster and safer than a file beside it.
         if link.taken(if is_written { COMMIT.max(pause / 2) } else { pause }).await == Taken::Kept {
@@ -159,11 +163,20 @@ async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
     }
 }
 
+/// Returns where the program writes its result.
+fn result_of(work: &Work) -> PathBuf {
+    Path::new(&work.folder).join("out/result.json")
+}
+
+fn is_missing(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// Runs the program and takes what it left into keeping.
 async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> Record {
     let order = work.order.clone();
     let inputs = work.inputs.as_bytes();
-    let ended = match place.begin(work.is_synced) {
+    let ended = match place.begin(work.is_synced, work.are_names_synced) {
         Ok(()) => {
             let ended = supervise(order, inputs, spool, link.halted()).await;
             ended.map_err(|error| End::refused(&error))
@@ -177,6 +190,7 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
         Ok(ended) => collect(work, ended, link).await,
         Err(_) => (Collected::default(), false),
     };
+    let has_no_result = ended.is_ok() && is_missing(&result_of(work));
     let notes = collected.notes.into_iter().map(|text| note(spool, text)).collect();
     spool.logs(notes).await;
     spool.close().await;
@@ -189,6 +203,7 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
         progress,
         partial,
         artifacts: collected.artifacts.iter().map(Into::into).collect(),
+        has_no_result,
         is_cut,
     }
 }
@@ -262,6 +277,7 @@ mod tests {
             grace: Duration::ZERO,
             ends_with_server: false,
             is_synced: false,
+            are_names_synced: false,
         };
         let id = OsIds.task(raincheck_core::time::Timestamp::from_millis(0));
         let link = Link::new(None);
