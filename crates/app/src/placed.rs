@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Cursor, Error, Filter, Found, Heartbeat,
@@ -87,6 +88,10 @@ impl<S: TaskStore> TaskStore for PlacedStore<S> {
     ) -> Result<Vec<Claimed>, Error> {
         (self.ready)()?;
         self.store.open(now, lanes, reattach, sink).await
+    }
+
+    fn mac_key(&self) -> Option<MacKey> {
+        self.store.mac_key()
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {

@@ -16,6 +16,7 @@ use crate::decide::{Change, Refusal};
 use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
 use crate::lifecycle::State;
+use crate::mac::MacKey;
 use crate::progress::Progress;
 use crate::scope::Scope;
 use crate::slot::Slot;
@@ -412,6 +413,10 @@ pub trait TaskStore: Send + Sync + 'static {
         reattach: Duration,
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error>;
+
+    /// Returns the key that the store keeps for its server, the same after each opening; `None` before
+    /// the first, and where nothing outlives the process [CALL-8].
+    fn mac_key(&self) -> Option<MacKey>;
 
     /// Adds a lane, or changes what it may do.
     ///

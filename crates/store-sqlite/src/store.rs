@@ -15,6 +15,7 @@ use raincheck_core::decide::Change;
 use raincheck_core::error::Guarantee;
 use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     AttemptReport, Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter,
@@ -341,6 +342,10 @@ impl TaskStore for SqliteStore {
         let (survivors, chores) = opened?;
         *self.chores.lock().unwrap_or_else(PoisonError::into_inner) = chores;
         Ok(survivors)
+    }
+
+    fn mac_key(&self) -> Option<MacKey> {
+        self.shared.mac_key()
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {

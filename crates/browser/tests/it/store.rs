@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Committed, Cursor, Durability, Error, Filter, Found,
@@ -131,6 +132,10 @@ impl TaskStore for Store {
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error> {
         self.inner.open(now, lanes, reattach, sink).await
+    }
+
+    fn mac_key(&self) -> Option<MacKey> {
+        self.inner.mac_key()
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {

@@ -18,6 +18,7 @@ use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
 use crate::ledger::Ledger;
 use crate::lifecycle::State;
+use crate::mac::MacKey;
 use crate::scope::Scope;
 use crate::task::{Artifact, TaskRecord, WaitReason};
 use crate::time::Timestamp;
@@ -238,6 +239,10 @@ impl TaskStore for MemoryStore {
         }
         let rows = inner.apply(&mut changed, |ledger| ledger.reattach(now, reattach));
         Ok(inner.with_inputs(rows))
+    }
+
+    fn mac_key(&self) -> Option<MacKey> {
+        None
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter, Found, Heartbeat,
@@ -35,6 +36,10 @@ impl TaskStore for Outliving {
     ) -> Result<Vec<Claimed>, Error> {
         self.0.close();
         self.0.open(now, lanes, reattach, sink).await
+    }
+
+    fn mac_key(&self) -> Option<MacKey> {
+        self.0.mac_key()
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
