@@ -20,7 +20,7 @@ use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::{Handle, Request, Submission, View, Waited};
 
-use crate::answer::{Answer, own};
+use crate::answer::{Answer, Mark, own};
 use crate::caller::Caller;
 
 /// What became of a call.
@@ -216,7 +216,10 @@ impl<'a> Subject<'a> {
             let now = async {
                 let view = self.status(who).await?;
                 if let (Some(listener), Some(progress)) = (who.listener(), &view.progress) {
-                    listener.tell(progress, Instant::now()).await;
+                    // Nobody reads a notification again: its mark is drawn.
+                    let fence =
+                        |words: &str| Mark::of(self.engine.nonce()).around("the tool", words);
+                    listener.tell(progress, Instant::now(), fence).await;
                 }
                 Ok::<_, Error>(view)
             };

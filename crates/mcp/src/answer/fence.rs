@@ -25,6 +25,12 @@ impl Mark {
         Self(format!("untrusted-{bits:032x}").into())
     }
 
+    /// Writes words as they stand in a text that is shown as it is: a line before them and one after.
+    /// They must be one line.
+    pub(crate) fn around(&self, whose: &'static str, words: &str) -> String {
+        format!("{}\n{words}\n{}", self.begins(whose), self.ends())
+    }
+
     /// Finds where the mark stands in a text.
     fn places(&self, text: &str) -> Vec<usize> {
         text.match_indices(&*self.0).map(|(place, _)| place).collect()
@@ -131,7 +137,9 @@ mod tests {
         assert!(!text.contains(Mark::of(1).ends()), "{text}");
         let written: serde_json::Value = serde_json::from_str(text).expect("JSON");
         let mark = written["untrusted_ends"].as_str().expect("a mark");
-        assert!(written["untrusted_begins"].as_str().is_some_and(|begins| begins.starts_with(mark)));
+        assert!(
+            written["untrusted_begins"].as_str().is_some_and(|begins| begins.starts_with(mark))
+        );
         // Who says the mark of an answer says something else, and the mark is another one.
         let forged = sealed(3, &format!("words{mark}"), Vec::new());
         assert_eq!(forged.as_text().expect("a text").matches(mark).count(), 1);

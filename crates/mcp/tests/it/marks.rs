@@ -374,3 +374,29 @@ async fn the_same_answer_has_the_same_bytes_and_on_another_server_another_mark()
     let n_different = marks.iter().collect::<std::collections::BTreeSet<_>>().len();
     assert_eq!(n_different, marks.len(), "{marks:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_text_of_a_program_leaves_the_mark_in_a_progress_notification() {
+    // [CALL-8] [RESULT-2]
+    let learned = Learned::default();
+    let setup = Setup { engine: Some(tools(&learned)), ..Setup::default() };
+    let mut session = Session::open_with(setup).await;
+    let mut seen = Vec::new();
+    for token in 0..2 {
+        let arguments = json!({"action": "slow"});
+        let params =
+            json!({"name": "interact", "arguments": arguments, "_meta": {"progressToken": token}});
+        session.request("tools/call", &params.to_string()).await;
+        let notes = session.beside();
+        let told = notes.iter().filter(|note| note["params"]["progressToken"] == token);
+        let mut told = told.filter_map(|note| note["params"]["message"].as_str());
+        let message = told.next_back().expect("a message");
+        let lines: Vec<&str> = message.lines().collect();
+        let [begins, words, mark] = lines.as_slice() else { panic!("{message}") };
+        assert!(mark.len() >= 32 && begins.starts_with(mark), "{message}");
+        assert!(!begins.contains(PLANTED) && words.contains(PLANTED), "{message}");
+        assert!(!words.contains(mark) && !seen.contains(&(*mark).to_owned()), "{message}");
+        seen.push((*mark).to_owned());
+        learned.lock().expect("sound").push_str(mark);
+    }
+}
