@@ -10,7 +10,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -120,6 +120,13 @@ impl Place {
             }
             Err(_) => true,
         }
+    }
+
+    /// Tells the supervisor that works in it whether the folder is removed, and so is the one of all
+    /// tasks. One that was moved is neither.
+    pub(crate) fn is_removed(&self) -> bool {
+        let Some(root) = self.0.ancestors().nth(2) else { return false };
+        std::fs::metadata(".").is_ok_and(|own| is_unlinked(&own, root))
     }
 
     /// Waits until the supervisor is gone.
@@ -243,6 +250,10 @@ impl Place {
     }
 }
 
+fn is_unlinked(own: &std::fs::Metadata, root: &Path) -> bool {
+    own.nlink() == 0 && matches!(root.try_exists(), Ok(false))
+}
+
 /// Opens a regular file, without following a link and without waiting for anybody: the program can
 /// reach this folder too.
 fn open(path: &Path) -> io::Result<File> {
@@ -345,6 +356,25 @@ mod tests {
         let place = Place::new(folder.path().join("tsk/a1"));
         place.write_end(&record(), true).expect("written");
         assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
+    }
+
+    // [CMD-8]
+    #[test]
+    fn a_folder_that_was_moved_or_that_the_program_removed_can_still_be_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("tasks");
+        let own = root.join("tsk/a1");
+        std::fs::create_dir_all(&own).expect("made");
+        let open = File::open(&own).expect("opened");
+        let is_gone = || is_unlinked(&open.metadata().expect("facts"), &root);
+        assert!(!is_gone());
+        std::fs::rename(&root, folder.path().join("moved")).expect("moved");
+        assert!(!is_gone(), "the lock and the socket moved with it");
+        std::fs::rename(folder.path().join("moved"), &root).expect("moved back");
+        std::fs::remove_dir_all(root.join("tsk")).expect("removed");
+        assert!(!is_gone(), "the next server looks for the process itself");
+        std::fs::remove_dir_all(&root).expect("removed");
+        assert!(is_gone());
     }
 
     // [LEASE-5, LEASE-9]

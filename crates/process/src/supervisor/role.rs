@@ -34,6 +34,12 @@ const TAKE: Duration = Duration::from_millis(5);
 /// How long a server has to commit the outcome before the end is made to last here.
 const COMMIT: Duration = Duration::from_millis(200);
 
+/// How often a supervisor without a server looks whether one could still find it.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How often in a row it has to see that none could before it ends its program.
+const LOOKS: u32 = 5;
+
 /// The longest pause between two attempts to write an end down.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -83,7 +89,7 @@ async fn hold(mut talk: Talk, listener: &UnixListener) -> io::Result<()> {
     tokio::select! {
         () = whole => Ok(()),
         never = link.attend(talk, listener) => match never {},
-        never = limits(&work, &link) => match never {},
+        never = limits(&work, &place, &link) => match never {},
     }
 }
 
@@ -93,8 +99,9 @@ impl Work {
     }
 }
 
-/// Ends the program when its time is over, or when this process is told to end.
-async fn limits(work: &Work, link: &Link) -> Infallible {
+/// Ends the program when its time is over, when this process is told to end, or when nobody will ever
+/// hear of it.
+async fn limits(work: &Work, place: &Place, link: &Link) -> Infallible {
     let over = async {
         match work.run_timeout {
             Some(limit) => {
@@ -111,9 +118,21 @@ async fn limits(work: &Work, link: &Link) -> Infallible {
     let reason = tokio::select! {
         () = over => Reason::TimedOut,
         () = told_to_end() => Reason::Told,
+        () = forsaken(link, || place.is_removed()) => Reason::ServerGone,
     };
     link.stop(work.halt(reason));
     std::future::pending().await
+}
+
+/// Waits until there is no server, and none could find this process any more: what it would be found by
+/// is removed, and so is the folder of all tasks [CMD-8].
+async fn forsaken(link: &Link, is_removed: impl Fn() -> bool) {
+    let mut n_seen = 0;
+    while n_seen < LOOKS {
+        link.alone().await;
+        sleep(LOOK).await;
+        n_seen = if link.has_server() || !is_removed() { 0 } else { n_seen + 1 };
+    }
 }
 
 async fn told_to_end() {
@@ -140,9 +159,10 @@ async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
     }
     // A server that is there may be removing the folder, as it has committed the outcome.
     let write = || place.write_end(&record, !link.has_server()).is_ok();
-    let mut is_written = write();
+    let is_in_vain = || !link.has_server() && place.is_removed();
+    let mut is_written = !is_in_vain() && write();
     let result = result_of(work);
-    loop {
+    while !is_in_vain() {
         // While a server is there its store is faster and safer than a file beside it.
         if link.taken(if is_written { COMMIT.max(pause / 2) } else { pause }).await == Taken::Kept {
             return;
@@ -248,8 +268,24 @@ async fn collect(work: &Work, ended: &Ended, link: &Link) -> (Collected, bool) {
 #[cfg(test)]
 mod tests {
     use crate::order::Order;
+    use crate::patience::within;
 
     use super::*;
+
+    // [CMD-8]
+    #[tokio::test(start_paused = true)]
+    async fn a_program_is_forsaken_once_nobody_can_find_it_for_a_while() {
+        let link = Link::new(None);
+        let begun = tokio::time::Instant::now();
+        let is_removed = || begun.elapsed() > Duration::from_secs(60);
+        forsaken(&link, is_removed).await;
+        let after = begun.elapsed().as_secs();
+        assert!((68..=72).contains(&after), "{after}");
+        // A folder that was out of sight for a moment is none that is gone.
+        let looks = std::cell::Cell::new(0_u32);
+        let is_removed = || !looks.replace(looks.get() + 1).is_multiple_of(LOOKS);
+        assert!(within(600 * LOOK, forsaken(&link, is_removed)).await.is_none());
+    }
 
     // [LEASE-3]
     #[tokio::test]
