@@ -15,6 +15,8 @@ mod table_elsewhere;
 mod tree;
 #[cfg(target_os = "linux")]
 mod vfork;
+#[cfg(target_os = "linux")]
+mod warm;
 
 #[cfg(target_os = "linux")]
 use std::ffi::{CString, OsString};
@@ -42,6 +44,12 @@ pub(crate) use offspring::keep_offspring;
 pub(crate) use process::{Process, Scale, end_marked};
 pub(crate) use raw::exit_now;
 pub(crate) use signals::signal_name;
+#[cfg(target_os = "linux")]
+pub(crate) use warm::warm_up;
+
+/// Has the memory of a new copy ready, where the system knows how.
+#[cfg(not(target_os = "linux"))]
+pub(crate) const fn warm_up() {}
 
 /// Says what this place lacks, so that a program which is started here could not be ended again.
 #[must_use]

@@ -251,6 +251,7 @@ fn question(socket: OwnedFd) -> Option<(i32, UnixStream)> {
 /// Is a supervisor, in a copy of the fork server.
 fn supervise(far: &UnixStream) -> u8 {
     let Ok(runtime) = os::move_out().and_then(|()| role::prepare()) else { return 1 };
+    os::warm_up();
     let Ok(Some((FORK, files))) = os::receive(far) else { return 0 };
     let Ok([near, listener, lock, folder]) = <[OwnedFd; 4]>::try_from(files) else { return 2 };
     let settled = os::settle_in(folder.as_fd(), lock.as_fd());
