@@ -5,7 +5,11 @@
     python3 tests/bench/programs.py [BINARY]
 
 Each round starts the program once with posix_spawn and waits for it, and once by a tool call of a running server, so that
-both see the same machine. What is compared is the median. On a busy machine run it with priority: chrt -f 10 python3 …
+both see the same machine. What is compared is the median.
+
+With the store in memory the difference is what the server and the supervisor cost. With a file the call also waits until
+its acceptance and its end are on the disk, and until the start of the program is noted there. What as many syncs cost on
+this disk alone is measured in the same rounds and printed beside it. On a busy machine run it with priority: chrt -f 10 python3 …
 """
 
 import json
@@ -25,6 +29,27 @@ def direct():
     pid = os.posix_spawn(PROGRAM, [PROGRAM], {})
     os.waitpid(pid, 0)
     return time.perf_counter() - began
+
+
+# A call waits for the commits of its lease and of its end, and for the folder in which its start is noted.
+N_COMMITS, N_FOLDERS = 2, 1
+
+
+def syncs(folder):
+    """Returns how long the syncs take that a call in a file waits for, with nothing else around them."""
+    log = os.open(os.path.join(folder, "log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    names = os.open(folder, os.O_RDONLY)
+    began = time.perf_counter()
+    for _ in range(N_COMMITS):
+        os.write(log, bytes(16384))
+        os.fdatasync(log)
+    for _ in range(N_FOLDERS):
+        os.close(os.open(os.path.join(folder, f"begun-{began}"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.fsync(names)
+    took = time.perf_counter() - began
+    os.close(log)
+    os.close(names)
+    return took
 
 
 class Server:
@@ -74,12 +99,16 @@ def main():
             server = Server(binary, folder, "memory" if name == "memory" else os.path.join(folder, "store.db"))
             for _ in range(20):
                 server.run()
-            rounds = [(direct(), server.run()) for _ in range(ROUNDS)]
+            rounds = [(direct(), server.run(), syncs(folder)) for _ in range(ROUNDS)]
             server.close()
-        started, called = zip(*rounds)
+        started, called, synced = zip(*rounds)
         ratio = percentile(called, 0.5) / percentile(started, 0.5)
         print(f"store {name}: direct p50 {percentile(started, 0.5):.2f} ms, p95 {percentile(started, 0.95):.2f} ms; "
               f"as a tool p50 {percentile(called, 0.5):.2f} ms, p95 {percentile(called, 0.95):.2f} ms; {ratio:.2f} times")
+        if name == "file":
+            alone = percentile(synced, 0.5)
+            rest = (percentile(called, 0.5) - alone) / percentile(started, 0.5)
+            print(f"  of that {N_COMMITS + N_FOLDERS} syncs alone: p50 {alone:.2f} ms; without them {rest:.2f} times")
 
 
 if __name__ == "__main__":

@@ -57,10 +57,18 @@ async fn a_killed_server_loses_no_task_and_runs_none_twice() {
     ids.sort_unstable();
     assert_eq!(ran, ids, "each ran once");
 
-    let before = server.ended(&tasks[0]).await;
+    let refusal = json!({"tool_name": "broken", "inputs": {}});
+    tasks.push(server.data("submit_task", refusal).await);
+    let mut before = Vec::new();
+    for task in &tasks {
+        before.push(server.ended(task).await);
+        assert_eq!(server.ended(task).await, before[before.len() - 1], "read twice");
+    }
     assert!(server.close().await.success());
     let mut server = serve(&folder).await;
-    assert_eq!(server.ended(&tasks[0]).await["result"], before["result"]);
+    for (task, before) in tasks.iter().zip(&before) {
+        assert_eq!(&server.ended(task).await, before, "the marks, too [CALL-8]");
+    }
     assert!(server.close().await.success());
     assert!(folder.path().join("state/raincheck/store.db").exists(), "the default store");
 }

@@ -17,6 +17,8 @@ mod disk;
 mod durable;
 #[cfg(target_os = "linux")]
 mod kill;
+#[cfg(unix)]
+mod leftovers;
 #[cfg(target_os = "linux")]
 mod listener;
 #[cfg(target_os = "linux")]

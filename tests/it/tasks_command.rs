@@ -177,10 +177,16 @@ async fn a_program_that_ended_while_no_server_ran_is_shown_as_ended_then_and_lat
     let ended = ended.and_then(|text| text.trim().split(',').next()).expect("an instant");
     let listed = good(&folder, &["list"]).await;
     assert!(listed.contains("for the next server to record"), "{listed}");
+    let shown = data(&folder, &["show", id(&gate)]).await;
+    let listed = data(&folder, &["list"]).await;
+    assert_eq!((&shown["state"], &shown["program_ended_at"]), (&json!("running"), &json!(ended)));
+    assert_eq!(listed["tasks"][0]["program_ended_at"], ended, "{listed}");
 
     let mut server = serve(&folder).await;
     assert_eq!(server.ended(&gate).await["completed_at"], ended);
     let shown = good(&folder, &["show", id(&gate)]).await;
     assert!(shown.contains(ended) && !shown.contains("while no server ran"), "{shown}");
+    let shown = data(&folder, &["show", id(&gate)]).await;
+    assert!(shown.get("program_ended_at").is_none(), "it is on record: {shown}");
     assert!(server.close().await.success());
 }

@@ -14,7 +14,7 @@ use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card, LaneCard};
 use raincheck_app::placed::{PlacedStore, create_folder_of};
-use raincheck_store_sqlite::{Options, SqliteStore};
+use raincheck_store_sqlite::{Options, SqliteStore, is_alone};
 
 use crate::{BINARY, THIS};
 
@@ -60,9 +60,13 @@ fn compose(shared: &Shared, serving: &Serving, host: &Host) -> Result<Builder, F
     };
     let card = card(shared, &file, &store);
     let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
-    let commands = Commands::new(&tasks, tools)
+    let mut commands = Commands::new(&tasks, tools)
         .map_err(|error| THIS.failed("place tasks", &error))?
         .supervised_by(raincheck::supervisor());
+    if let Store::Path(path) = &store {
+        let path = path.clone();
+        commands = commands.clearing_leftovers(move || is_alone(&path));
+    }
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .scope(&shared.scope)

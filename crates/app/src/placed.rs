@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Cursor, Error, Filter, Found, Heartbeat,
@@ -89,8 +90,16 @@ impl<S: TaskStore> TaskStore for PlacedStore<S> {
         self.store.open(now, lanes, reattach, sink).await
     }
 
+    fn mac_key(&self) -> Option<MacKey> {
+        self.store.mac_key()
+    }
+
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
         self.store.set_lane(lane, config).await
+    }
+
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.store.remove_lane(lane).await
     }
 
     async fn submit(
@@ -158,6 +167,10 @@ impl<S: TaskStore> TaskStore for PlacedStore<S> {
 
     async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
         self.store.record(scope, id).await
+    }
+
+    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        self.store.unknown(ids).await
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {

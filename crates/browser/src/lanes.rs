@@ -1,4 +1,5 @@
-//! The lanes of tabs, made when a tab gets its first command, and held while no browser is there.
+//! The lanes of tabs, made when a tab gets its first command, held while no browser is there, and freed
+//! when there are too many and the tab has no command.
 
 use std::collections::BTreeMap;
 
@@ -53,6 +54,9 @@ const fn of_one(queue_limit: u32) -> lane::Config {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     held: BTreeMap<LaneId, bool>,
+    /// When each lane of a tab was asked for last, counted in requests.
+    used: BTreeMap<LaneId, u64>,
+    n_asked: u64,
     queue_limit: u32,
     most: usize,
 }
@@ -60,7 +64,8 @@ pub(crate) struct Lanes {
 impl Lanes {
     pub(crate) fn new(queue_limit: u32, most: usize) -> Self {
         let fixed = fixed(queue_limit).into_iter().map(|(lane, _)| (lane, false));
-        Self { held: fixed.collect(), queue_limit, most }
+        let (used, n_asked) = (BTreeMap::new(), 0);
+        Self { held: fixed.collect(), used, n_asked, queue_limit, most }
     }
 
     /// Learns of the lanes that an earlier server left commands in.
@@ -81,16 +86,40 @@ impl Lanes {
         lane: &LaneId,
         is_held: bool,
     ) -> Result<(), Error> {
+        self.n_asked += 1;
+        if let Some(asked) = self.used.get_mut(lane) {
+            *asked = self.n_asked;
+        }
         if self.held.contains_key(lane) {
             return Ok(());
         }
-        if self.held.len() >= self.most {
-            let message = format!("{} tabs have had commands of their own", self.held.len());
+        if self.held.len() >= self.most && !self.free(engine).await? {
+            let message = format!("{} tabs have commands that have not ended", self.held.len());
             return Err(Error::new(Kind::QueueFull, message)
-                .with_hint("use a tab that had a command before, or restart browser-mcp"));
+                .with_hint("wait until a command of another tab has ended, or cancel one"));
         }
         self.make(engine, lane).await?;
         self.set(engine, lane, is_held).await
+    }
+
+    /// Frees lanes of tabs that have no command, down to half of what there may be, so that this is
+    /// seldom done; tells whether there is room now.
+    ///
+    /// Those that were asked for last stay if they can: their command may be on its way into the lane.
+    async fn free(&mut self, engine: &Handle) -> Result<bool, Error> {
+        let mut oldest: Vec<_> =
+            self.used.iter().map(|(lane, asked)| (*asked, lane.clone())).collect();
+        oldest.sort_unstable();
+        for (_, lane) in oldest {
+            if self.held.len() <= self.most / 2 {
+                break;
+            }
+            if engine.remove_lane(lane.clone()).await? {
+                self.held.remove(&lane);
+                self.used.remove(&lane);
+            }
+        }
+        Ok(self.held.len() < self.most)
     }
 
     /// Holds every lane, or lets every lane go on [QUEUE-5].
@@ -107,6 +136,7 @@ impl Lanes {
     async fn make(&mut self, engine: &Handle, lane: &LaneId) -> Result<(), Error> {
         engine.set_lane(lane.clone(), of_one(self.queue_limit)).await?;
         self.held.insert(lane.clone(), false);
+        self.used.insert(lane.clone(), self.n_asked);
         Ok(())
     }
 

@@ -121,6 +121,15 @@ impl Ledger {
         self.lane_mut(lane).configure(config);
     }
 
+    /// Removes a lane in which nothing stands and no place is taken; tells whether it is gone now.
+    pub fn remove_lane(&mut self, lane: &LaneId) -> bool {
+        if self.lanes.get(lane).is_some_and(|known| !known.is_idle()) {
+            return false;
+        }
+        self.lanes.remove(lane);
+        true
+    }
+
     /// Hands over the effects of everything since the last call, in order, from one buffer for as
     /// long as the ledger lives.
     pub fn drain_effects(&mut self) -> std::vec::Drain<'_, Effect> {

@@ -47,6 +47,8 @@ pub mod ledger;
 
 pub mod log;
 
+pub mod mac;
+
 pub mod store;
 
 pub mod text;

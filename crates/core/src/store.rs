@@ -16,6 +16,7 @@ use crate::decide::{Change, Refusal};
 use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
 use crate::lifecycle::State;
+use crate::mac::MacKey;
 use crate::progress::Progress;
 use crate::scope::Scope;
 use crate::slot::Slot;
@@ -413,11 +414,22 @@ pub trait TaskStore: Send + Sync + 'static {
         sink: Arc<dyn ChangeSink>,
     ) -> Result<Vec<Claimed>, Error>;
 
+    /// Returns the key that the store keeps for its server, the same after each opening; `None` before
+    /// the first, and where nothing outlives the process [CALL-8].
+    fn mac_key(&self) -> Option<MacKey>;
+
     /// Adds a lane, or changes what it may do.
     ///
     /// # Errors
     /// [`Error`] when the store cannot be used.
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error>;
+
+    /// Removes a lane in which no task stands and no place is taken, and tells whether it is gone. What
+    /// is submitted to it afterwards finds [no lane](Submitted::NoLane).
+    ///
+    /// # Errors
+    /// [`Error`] when the store cannot be used.
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error>;
 
     /// Accepts tasks, and leases work in the same transaction [DUR-6].
     ///
@@ -523,6 +535,19 @@ pub trait TaskStore: Send + Sync + 'static {
             Found::Task(record, _) | Found::Tombstone(record) => Some(record),
             Found::Absent => None,
         })
+    }
+
+    /// Returns those of some tasks of which the store has nothing, not even a tombstone or a record that it
+    /// cannot read, whoever owns them. What was accepted before the call counts as had, committed or not.
+    ///
+    /// What others hold of such a task may be removed. A store that cannot say, which is the default,
+    /// returns none.
+    ///
+    /// # Errors
+    /// [`Error`] when nothing can be read: then nothing is known to be unknown.
+    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        drop(ids);
+        Ok(Vec::new())
     }
 
     /// Finds a committed artifact of a readable task by its name alone, and the task that it belongs to

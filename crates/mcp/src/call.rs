@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Content;
+use raincheck_core::decide::KILL_MARGIN;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
@@ -20,7 +21,7 @@ use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::{Handle, Request, Submission, View, Waited};
 
-use crate::answer::{Answer, own};
+use crate::answer::{Answer, Mark, own};
 use crate::caller::Caller;
 
 /// What became of a call.
@@ -216,7 +217,10 @@ impl<'a> Subject<'a> {
             let now = async {
                 let view = self.status(who).await?;
                 if let (Some(listener), Some(progress)) = (who.listener(), &view.progress) {
-                    listener.tell(progress, Instant::now()).await;
+                    // Nobody reads a notification again: its mark is drawn.
+                    let fence =
+                        |words: &str| Mark::of(self.engine.nonce()).around("the tool", words);
+                    listener.tell(progress, Instant::now(), fence).await;
                 }
                 Ok::<_, Error>(view)
             };
@@ -300,17 +304,103 @@ async fn unless<T>(gone: impl Future<Output = ()>, end: impl Future<Output = T>)
 /// Says why a task was cancelled, and how sure it is that it did nothing [LEASE-4].
 pub(crate) fn cancelled(record: Option<&TaskRecord>) -> Error {
     let reason = record.and_then(|record| record.cancel.as_ref()?.reason.as_deref());
-    let words = reason.map_or_else(
+    let mut words = reason.map_or_else(
         || "the task was cancelled".to_owned(),
         |reason| format!("the task was cancelled: {reason}"),
     );
+    if record.is_some_and(may_go_on) {
+        words.push_str("; nothing has said that it ended, so it may still run");
+    }
     let never_ran = record.is_some_and(|record| record.attempt == 0);
     let guarantee = if never_ran { Guarantee::NotExecuted } else { Guarantee::Unknown };
     own(&Error::new(Kind::Cancelled, words).with_guarantee(guarantee))
+}
+
+/// Tells whether a cancelled task was closed without a word of its executor: it was known to run, or had
+/// all the time of its grace to say that it does not [CANCEL-6].
+fn may_go_on(record: &TaskRecord) -> bool {
+    let is_overdue = || {
+        let asked_at = record.cancel.as_ref().map(|cancel| cancel.at);
+        let limit = record.task.limits.grace + KILL_MARGIN;
+        asked_at.zip(record.ended_at).is_some_and(|(asked, ended)| ended.since(asked) >= limit)
+    };
+    let has_begun = record.attempt > 0 && (record.started_at.is_some() || is_overdue());
+    record.state == State::Cancelled && !record.has_reported && has_begun
 }
 
 /// Returns when to look again: the older the task, the later, from 500 to 5000 ms.
 pub(crate) fn poll_after_ms(record: &TaskRecord, now: Timestamp) -> u64 {
     let age = now.since(record.task.submitted_at).as_millis();
     u64::try_from(age / 10).unwrap_or(u64::MAX).clamp(500, 5000)
+}
+
+#[cfg(test)]
+mod tests {
+    use raincheck_core::decide::Change;
+    use raincheck_core::lane;
+    use raincheck_core::ledger::Ledger;
+    use raincheck_core::scope::Scope;
+    use raincheck_core::store::{Claim, Update};
+    use raincheck_core::task::{Limits, Resources, Task};
+
+    use super::*;
+
+    const MAY_GO_ON: &str = "may still run";
+
+    /// Cancels a task that was leased, and lets `then` say what its executor does.
+    fn message(has_started: bool, then: Option<Change>) -> String {
+        let now = Timestamp::from_millis(1_000);
+        let id = TaskId::from_parts(1, [0; 10]);
+        let task = Task {
+            id,
+            scope: Scope::local(),
+            tool: "tool".into(),
+            lane: "lane".into(),
+            priority: 0,
+            tags: Vec::new(),
+            key: None,
+            inputs_hash: 0,
+            limits: Limits::default(),
+            resources: Resources::default(),
+            supports_cancel: true,
+            is_idempotent: false,
+            retry: raincheck_core::retry::Policy::default(),
+            submitted_at: now,
+        };
+        let mut ledger = Ledger::new(1);
+        ledger.set_lane("lane".into(), lane::Config::new(1, 1));
+        ledger.submit(now, task, None);
+        let leased = ledger.claim(now, &Claim { lanes: vec!["lane".into()], n: 1 });
+        let fence = leased.first().expect("a lease").fence;
+        if has_started {
+            ledger.update(now, Update::attempt(id, fence, Change::Start));
+        }
+        let reason = Some("enough".into());
+        let asked = Update::attempt(id, fence, Change::RequestCancel { reason });
+        ledger.update(now, Update { fence: None, ..asked });
+        match then {
+            Some(change) => {
+                ledger.update(now, Update::attempt(id, fence, change));
+            }
+            None => {
+                ledger.fire(now + Limits::default().grace + KILL_MARGIN, 10);
+            }
+        }
+        let record = ledger.get(id).expect("its record");
+        assert_eq!(record.state, State::Cancelled);
+        cancelled(Some(record)).message.to_string()
+    }
+
+    #[test]
+    fn a_cancel_that_its_executor_did_not_confirm_says_so() {
+        // [CANCEL-2] [CANCEL-6]
+        assert_eq!(message(true, Some(Change::Finish(Outcome::Cancelled))), CONFIRMED);
+        assert_eq!(message(false, Some(Change::Undeliver)), CONFIRMED, "it never began");
+        for has_started in [true, false] {
+            let message = message(has_started, None);
+            assert!(message.starts_with(CONFIRMED) && message.contains(MAY_GO_ON), "{message}");
+        }
+    }
+
+    const CONFIRMED: &str = "the task was cancelled: enough";
 }

@@ -32,6 +32,8 @@ use crate::tool::CommandTool;
 
 use folder::Folder;
 
+pub(crate) use folder::blocking;
+
 #[cfg(unix)]
 pub(crate) use apart::{reattach, reattach_stranger, run as run_apart};
 
@@ -50,6 +52,19 @@ pub(crate) fn unrecorded_end(root: &Path, id: TaskId, number: u32) -> Option<Tim
     Folder::of(root, id, number).place().read_end().ok()??.ended_at
 }
 
+/// Tells whether an attempt below the folder of a task has a supervisor that lives, or may have one.
+pub(crate) fn is_held(task: &Path, number: u32) -> bool {
+    #[cfg(unix)]
+    {
+        Folder::below(task, number).place().is_held()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (task, number);
+        false
+    }
+}
+
 /// Runs a tool once, in this process.
 pub(crate) async fn run(
     tool: &CommandTool,
@@ -59,7 +74,7 @@ pub(crate) async fn run(
 ) -> Outcome {
     let folder = Folder::of(root, context.id(), context.attempt_number());
     let fresh = folder.clone();
-    if let Err(error) = folder::blocking(move || fresh.create()).await {
+    if let Err(error) = blocking(move || fresh.create()).await {
         return Outcome::Failed(no_folder(&error));
     }
     let outcome = match order(tool, &folder, &attempt.record, context) {

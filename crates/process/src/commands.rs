@@ -1,6 +1,7 @@
 //! The set of command tools of one server.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use raincheck_runtime::{
 };
 
 use crate::attempt;
+use crate::leftovers;
 use crate::supervisor::Supervisor;
 #[cfg(unix)]
 use crate::supervisor::Supervisors;
@@ -55,6 +57,17 @@ const COLLECTING: Duration = Duration::from_secs(600);
 #[derive(Clone, Debug)]
 pub struct Commands {
     shelf: Arc<Shelf>,
+    is_of_one_store: IsOfOneStore,
+}
+
+/// Tells whether the store of the engine is the only one whose tasks are below the root.
+#[derive(Clone)]
+struct IsOfOneStore(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for IsOfOneStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IsOfOneStore")
+    }
 }
 
 #[derive(Debug)]
@@ -88,7 +101,22 @@ impl Commands {
             Ok((tool.spec.name.clone(), CommandTool { folder, ..tool }))
         });
         let tools = placed.collect::<io::Result<_>>()?;
-        Ok(Self { shelf: Arc::new(Shelf::new(root, tools, None)) })
+        let is_of_one_store = IsOfOneStore(Arc::new(|| false));
+        Ok(Self { shelf: Arc::new(Shelf::new(root, tools, None)), is_of_one_store })
+    }
+
+    /// Removes the folders of tasks that the store does not have, each time the engine has opened it:
+    /// what a server left that was killed before it had committed the task, or before it had removed the
+    /// files of one that is forgotten. A folder in which a supervisor lives stays.
+    ///
+    /// `is_of_one_store` is asked before that. It has to be `false` where another store has tasks below
+    /// the same root.
+    #[must_use]
+    pub fn clearing_leftovers(
+        self,
+        is_of_one_store: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { is_of_one_store: IsOfOneStore(Arc::new(is_of_one_store)), ..self }
     }
 
     /// Gives every program a supervisor, so that it outlives this process and is taken up by the next.
@@ -99,7 +127,7 @@ impl Commands {
     pub fn supervised_by(self, supervisor: impl Into<Option<Supervisor>>) -> Self {
         let Shelf { root, tools, .. } = &*self.shelf;
         let (root, tools) = (root.clone(), tools.clone());
-        Self { shelf: Arc::new(Shelf::new(root, tools, supervisor.into())) }
+        Self { shelf: Arc::new(Shelf::new(root, tools, supervisor.into())), ..self }
     }
 }
 
@@ -146,6 +174,16 @@ impl ToolSet for Commands {
 
     fn artifacts(&self) -> Option<PathBuf> {
         Some(self.shelf.root.clone())
+    }
+
+    async fn leftovers(&self) -> Vec<TaskId> {
+        let (shelf, is_of_one_store) = (Arc::clone(&self.shelf), self.is_of_one_store.clone());
+        let look =
+            move || if is_of_one_store.0() { leftovers::of(&shelf.root) } else { Ok(Vec::new()) };
+        attempt::blocking(look).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what earlier servers left cannot be seen");
+            Vec::new()
+        })
     }
 
     async fn forget(&self, ids: &[TaskId]) {

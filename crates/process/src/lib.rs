@@ -42,6 +42,8 @@ mod commands;
 
 mod attempt;
 
+mod leftovers;
+
 mod artifacts;
 
 mod supervise;

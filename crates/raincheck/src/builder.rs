@@ -18,6 +18,13 @@ use crate::listener::LoopbackConfig;
 use crate::tool::Tool;
 
 /// Where a server begins: [`Raincheck::builder`].
+///
+/// ```
+/// use raincheck::Raincheck;
+///
+/// let server = Raincheck::builder();
+/// # drop(server);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Raincheck;
 
@@ -41,7 +48,8 @@ impl Raincheck {
     }
 }
 
-/// A server in the making.
+/// A server in the making. The order of its calls does not matter; nothing is opened, started or
+/// listened on before it serves.
 #[must_use = "a server does nothing until it serves"]
 pub struct Builder {
     functions: Functions,
@@ -60,48 +68,88 @@ pub struct Builder {
 
 impl Builder {
     /// Adds a function as a tool.
+    ///
+    /// A server with two tools of one name does not start.
+    ///
+    /// ```
+    /// use raincheck::{Raincheck, TaskContext, Tool, ToolError};
+    ///
+    /// async fn double(n: u64, _: TaskContext) -> Result<u64, ToolError> {
+    ///     Ok(2 * n)
+    /// }
+    ///
+    /// let server = Raincheck::builder().tool(Tool::new("double", "Doubles a number", double));
+    /// # drop(server);
+    /// ```
     pub fn tool(mut self, tool: Tool) -> Self {
         self.functions = tool.add_to(self.functions);
         self
     }
 
-    /// Adds a set of tools, such as command tools or a bridge.
+    /// Adds a set of tools, such as command tools or a bridge. It is asked for its tools once, when the
+    /// server starts.
     pub fn tools(mut self, tools: impl ToolSet) -> Self {
         self.engine = self.engine.with_tools(Arc::new(tools));
         self
     }
 
-    /// Adds a lane, or changes what one may do.
+    /// Adds a lane, or changes what one may do. A call of a tool whose lane does not exist is refused,
+    /// and names the lanes that there are.
+    ///
+    /// ```
+    /// use raincheck::Raincheck;
+    /// use raincheck::core::lane::Config;
+    ///
+    /// // Two at a time, and up to twenty that wait.
+    /// let server = Raincheck::builder().lane("renders", Config::new(2, 20));
+    /// # drop(server);
+    /// ```
     pub fn lane(mut self, name: impl Into<LaneId>, config: lane::Config) -> Self {
         self.engine = self.engine.with_lane(name, config);
         self
     }
 
-    /// Keeps tasks elsewhere than in memory.
+    /// Keeps tasks elsewhere than in memory: in `SqliteStore` of the crate `raincheck-store-sqlite`, or in
+    /// a store of your own.
+    ///
+    /// It is opened when a client has introduced itself; until it is open, and when it cannot be opened,
+    /// calls fail with `storage_unavailable` and nothing runs.
     pub fn store(mut self, store: impl TaskStore) -> Self {
         self.engine = self.engine.with_store(Arc::new(store));
         self
     }
 
-    /// Keeps log lines elsewhere than in memory.
+    /// Keeps log lines elsewhere than in memory. [`FileLogs`](raincheck_runtime::FileLogs) keeps them in
+    /// files beside a store that outlives the server.
+    ///
+    /// ```
+    /// use raincheck::Raincheck;
+    /// use raincheck::runtime::FileLogs;
+    ///
+    /// let server = Raincheck::builder().logs(FileLogs::new("state/tasks"));
+    /// # drop(server);
+    /// ```
     pub fn logs(mut self, logs: impl LogStore) -> Self {
         self.engine = self.engine.with_logs(Arc::new(logs));
         self
     }
 
-    /// Tells the time by another clock.
+    /// Tells the time by another clock, for tests. It must never go back: limits, leases and retention are
+    /// counted by it.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.engine.clock = Arc::new(clock);
         self
     }
 
-    /// Makes identities in another way.
+    /// Makes identities in another way, for tests that need the same ones again. They must be unique, and
+    /// what guards a secret must not be predictable.
     pub fn ids(mut self, ids: impl Ids) -> Self {
         self.engine.ids = Arc::new(ids);
         self
     }
 
-    /// Sets how long an attempt that survived a restart has to be heard of; 45 s by default.
+    /// Sets how long an attempt that survived a restart has to be heard of; 45 s by default. What is not
+    /// heard of by then fails as `worker_lost`, or is tried again where its tool allows that.
     pub fn reattach_grace(mut self, grace: Duration) -> Self {
         self.engine.reattach_grace = grace;
         self
@@ -140,7 +188,7 @@ impl Builder {
 
 #[cfg(feature = "mcp")]
 impl Builder {
-    /// Sets how the server introduces itself.
+    /// Sets how the server introduces itself: `serverInfo` of the handshake.
     pub fn server_info(mut self, name: &str, version: &str) -> Self {
         self.face.name = name.into();
         self.face.version = version.into();
@@ -148,30 +196,45 @@ impl Builder {
     }
 
     /// Adds a surface: a vocabulary of tools and answers. A server with none speaks canonically.
+    ///
+    /// A server whose surfaces have two tools of one name does not start.
     pub fn surface(mut self, surface: impl raincheck_mcp::Surface) -> Self {
         self.face = self.face.offer(surface);
         self
     }
 
-    /// Wraps the calls of every surface into a layer.
+    /// Wraps the calls of every surface into a layer, outside of those that were added before: it sees
+    /// arguments first and answers last.
     pub fn layer(mut self, layer: impl raincheck_mcp::Layer) -> Self {
         self.face = self.face.wrap(layer);
         self
     }
 
-    /// Sets who owns the tasks; `local` by default.
+    /// Sets who owns the tasks; `local` by default. Tasks of another owner in the same store are neither
+    /// listed nor read nor cancelled: they read as unknown.
     pub fn scope(mut self, name: &str) -> Self {
         self.scope = raincheck_core::scope::Scope::new(name);
         self
     }
 
-    /// Sends objects as `structuredContent` as well.
+    /// Sends objects as `structuredContent` as well, for clients that are known to read it: the data goes
+    /// out twice.
     pub fn structured_content(mut self) -> Self {
         self.face.is_structured = true;
         self
     }
 
-    /// Sets how long a client whose name contains `name` holds one call.
+    /// Sets after what time a client whose name contains `name`, in any case, gives a call up. A call is
+    /// answered a little earlier than that, with a task id if need be.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use raincheck::Raincheck;
+    ///
+    /// let server = Raincheck::builder().client_timeout("my-editor", Duration::from_secs(15));
+    /// # drop(server);
+    /// ```
     pub fn client_timeout(mut self, name: &str, timeout: Duration) -> Self {
         self.face.client_timeouts = self.face.client_timeouts.with(name, timeout);
         self
@@ -180,7 +243,8 @@ impl Builder {
 
 #[cfg(feature = "loopback")]
 impl Builder {
-    /// Listens on this machine, so that artifacts are listed with a link to download them.
+    /// Listens on this machine, so that artifacts are listed with a link to download them. The socket is
+    /// bound to 127.0.0.1 and opened with the first artifact that is listed.
     pub fn listening(mut self, listening: LoopbackConfig) -> Self {
         self.listening = Some(listening);
         self

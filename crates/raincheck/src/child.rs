@@ -13,6 +13,23 @@ use raincheck_process::{Supervisor, supervisor_main};
 const MARK: &str = "raincheck-child";
 
 /// Something that this binary does in a process of its own.
+///
+/// ```
+/// use std::process::ExitCode;
+///
+/// use raincheck::Role;
+///
+/// const CLEANER: Role = Role { name: "cleaner", run: || ExitCode::SUCCESS };
+///
+/// fn main() -> ExitCode {
+///     if let Some(code) = raincheck::child_main(&[CLEANER]) {
+///         return code;
+///     }
+///     // The same program again, as the cleaner:
+///     // Command::new(std::env::current_exe()?).args(CLEANER.arguments())
+///     ExitCode::SUCCESS
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Role {
     /// Its name on the command line.

@@ -29,6 +29,14 @@ const NAME: &str = "raincheck";
 ///
 /// The listener opens with the first artifact that is listed. Links are good until their task expires,
 /// and as long as the server runs.
+///
+/// ```
+/// use raincheck::{LoopbackConfig, Raincheck};
+///
+/// let listening = LoopbackConfig::new().persist_in("state/http");
+/// let server = Raincheck::builder().listening(listening);
+/// # drop(server);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct LoopbackConfig {
     persist_in: Option<PathBuf>,

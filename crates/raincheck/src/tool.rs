@@ -25,6 +25,22 @@ type Run = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 /// When the task is cancelled or its time is over, a function that has asked for its
 /// [cancellation token](TaskContext::cancellation_token) goes on for the [grace](Self::grace) to clean up;
 /// any other is dropped at its next `.await`, so that what must be put in order then belongs in a `Drop`.
+/// A panic fails the task as `panicked`; the server goes on.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use raincheck::{TaskContext, Tool, ToolError};
+///
+/// async fn double(n: u64, _: TaskContext) -> Result<u64, ToolError> {
+///     n.checked_mul(2).ok_or_else(|| ToolError::new("too large to double"))
+/// }
+///
+/// let tool = Tool::new("double", "Doubles a number", double)
+///     .wait(Duration::from_secs(2))
+///     .run_timeout(Duration::from_secs(60))
+///     .idempotent();
+/// ```
 #[derive(Clone)]
 pub struct Tool {
     spec: ToolSpec,
@@ -80,7 +96,23 @@ impl Tool {
         Self { spec: ToolSpec::new(name, description, any), run: Arc::new(run) }
     }
 
-    /// Makes a tool whose input schema is derived from `I`.
+    /// Makes a tool whose input schema is derived from `I`. What does not fit it is refused with
+    /// `invalid_params` before a task is made.
+    ///
+    /// ```
+    /// use raincheck::{TaskContext, Tool, ToolError};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Scene {
+    ///     frames: u64,
+    /// }
+    ///
+    /// async fn render(scene: Scene, _: TaskContext) -> Result<u64, ToolError> {
+    ///     Ok(scene.frames)
+    /// }
+    ///
+    /// let tool = Tool::derived("render", "Renders a scene", render);
+    /// ```
     #[cfg(feature = "schemars")]
     pub fn derived<I, O, F, R>(name: &str, description: &str, function: F) -> Self
     where
@@ -96,7 +128,18 @@ impl Tool {
         }
     }
 
-    /// Sets the JSON Schema of the inputs, an object schema.
+    /// Sets the JSON Schema of the inputs, an object schema. Inputs that do not fit are refused with
+    /// `invalid_params`, which names up to five faults, before a task is made.
+    ///
+    /// ```
+    /// # use raincheck::{TaskContext, Tool, ToolError};
+    /// # async fn render(_: serde_json::Value, _: TaskContext) -> Result<u64, ToolError> { Ok(1) }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let schema = r#"{"type":"object","properties":{"frames":{"type":"integer"}}}"#;
+    /// let tool = Tool::new("render", "Renders a scene", render).schema(schema)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the text is no JSON.
@@ -105,13 +148,15 @@ impl Tool {
         Ok(self.with(|spec| spec.input_schema = schema))
     }
 
-    /// Sets how long a direct call waits before it answers with a handle.
+    /// Sets how long a direct call waits before it answers with a task id. What the client itself waits
+    /// for is the limit of it; the end of the wait never touches the task.
     #[must_use]
     pub fn wait(self, wait: Duration) -> Self {
         self.with(|spec| spec.wait = wait)
     }
 
-    /// Sets how long an attempt may run.
+    /// Sets how long an attempt may run, beginning with its start; the lane's limit holds as well. When
+    /// the time is over the function gets its [grace](Self::grace), and the task ends as `run_timeout`.
     #[must_use]
     pub fn run_timeout(self, limit: Duration) -> Self {
         self.with(|spec| spec.run_timeout = Some(limit))
@@ -165,7 +210,8 @@ impl Tool {
         self.with(|spec| spec.priority = priority)
     }
 
-    /// Sets the lane it runs in.
+    /// Sets the lane it runs in, one of the built-in ones or of
+    /// [`Builder::lane`](crate::Builder::lane).
     #[must_use]
     pub fn lane(self, lane: impl Into<LaneId>) -> Self {
         let lane = lane.into();
@@ -173,6 +219,13 @@ impl Tool {
     }
 
     /// Changes anything else that the engine knows of the tool.
+    ///
+    /// ```
+    /// # use raincheck::{TaskContext, Tool, ToolError};
+    /// # async fn login(_: serde_json::Value, _: TaskContext) -> Result<(), ToolError> { Ok(()) }
+    /// let tool = Tool::new("login", "Signs in", login)
+    ///     .with(|spec| spec.sensitive = ["/password".to_owned()].into());
+    /// ```
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut ToolSpec)) -> Self {
         change(&mut self.spec);

@@ -10,10 +10,24 @@ use raincheck_core::error::{Error, Kind};
 ///
 /// An [`Error`] of the contract keeps its kind; any other error is `tool_failed` with its message
 /// and the messages of what caused it.
+///
+/// ```
+/// use raincheck::ToolError;
+///
+/// fn port(text: &str) -> Result<u16, ToolError> {
+///     let port = text.parse()?;
+///     if port < 1024 {
+///         return Err(ToolError::new(format!("port {port} is reserved")));
+///     }
+///     Ok(port)
+/// }
+/// # assert!(port("80").is_err() && port("x").is_err() && port("8080").is_ok());
+/// ```
 pub struct ToolError(Error);
 
 impl ToolError {
-    /// Makes a failure of the tool from words.
+    /// Makes a failure of the tool, `tool_failed`, from words. They are shown to the caller as the tool's
+    /// own, inside a mark.
     #[must_use]
     pub fn new(message: impl fmt::Display) -> Self {
         Self(Error::new(Kind::ToolFailed, message.to_string()))

@@ -5,6 +5,7 @@ mod drive;
 mod jobs;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::kernel::Kernel;
 use crate::tools::Tools;
@@ -15,4 +16,6 @@ pub(crate) use agenda::{Agenda, Done, Kind as JobKind};
 pub(crate) struct Engine {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) tools: Tools,
+    /// Whether what earlier servers left of tasks that the store does not have was removed.
+    pub(crate) has_cleared: AtomicBool,
 }

@@ -203,6 +203,15 @@ impl Handle {
         self.engine.kernel.ids.nonce()
     }
 
+    /// Returns 128 bits that follow from the parts and from a key that only this server knows: the same
+    /// for the same parts, also after a restart where the store is a file, and not to be guessed by
+    /// who wrote the parts [CALL-8]. `purpose` keeps different uses apart.
+    #[must_use]
+    pub fn seal<'a>(&self, purpose: &'a str, parts: impl IntoIterator<Item = &'a [u8]>) -> u128 {
+        let mac = self.engine.kernel.mac_key().mac(purpose, parts);
+        mac.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))
+    }
+
     /// Waits until the store is open; `false` when the engine ends before. A store that cannot be
     /// opened may still be opened later.
     ///

@@ -16,6 +16,7 @@ use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::LogStore;
+use raincheck_core::mac::MacKey;
 use raincheck_core::progress::Progress;
 use raincheck_core::store::{self, TaskStore};
 use raincheck_core::task::{TaskRecord, WaitReason};
@@ -35,6 +36,15 @@ pub(crate) use inbox::{Found, Inbox};
 pub(crate) use phase::{Need, Phase, Phases, shutting_down};
 pub(crate) use sink::Sink;
 
+fn drawn_key(ids: &dyn Ids) -> MacKey {
+    let halves = [ids.nonce(), ids.nonce()].map(u128::to_be_bytes);
+    let mut bytes = [0; 32];
+    for (to, from) in bytes.iter_mut().zip(halves.as_flattened()) {
+        *to = *from;
+    }
+    MacKey::from_bytes(bytes)
+}
+
 /// What attempts, commands and the engine's loop have in common.
 pub(crate) struct Kernel {
     pub(crate) store: Arc<dyn TaskStore>,
@@ -52,6 +62,8 @@ pub(crate) struct Kernel {
     pub(crate) running: RunningTime,
     pub(crate) observer: Observer,
     lanes: Mutex<BTreeMap<LaneId, lane::Config>>,
+    /// The key of this engine, where the store keeps none.
+    own_key: MacKey,
 }
 
 impl Kernel {
@@ -69,7 +81,13 @@ impl Kernel {
             running: RunningTime::new(options.clock.now()),
             observer: Observer::new(),
             lanes: Mutex::new(lanes),
+            own_key: drawn_key(&*options.ids),
         }
+    }
+
+    /// Returns the key of the store, or the one of this engine where the store keeps none.
+    pub(crate) fn mac_key(&self) -> MacKey {
+        self.store.mac_key().unwrap_or_else(|| self.own_key.clone())
     }
 
     /// Waits until a request may use the store.
@@ -131,6 +149,14 @@ impl Kernel {
         lock(&self.lanes).insert(lane.clone(), config);
         self.inbox.fill(lane);
         Ok(())
+    }
+
+    pub(crate) async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        let is_gone = self.store.remove_lane(lane).await?;
+        if is_gone {
+            lock(&self.lanes).remove(lane);
+        }
+        Ok(is_gone)
     }
 
     pub(crate) async fn hold(&self, lane: LaneId, hold: Option<WaitReason>) -> Result<u32, Error> {

@@ -5,6 +5,7 @@ mod shutdown;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -36,7 +37,7 @@ pub fn start(options: Options) -> (Handle, Service) {
     let tools = Tools::new(&options.toolsets);
     let lanes = lanes_of(&options, &tools);
     let kernel = Arc::new(Kernel::new(&options, lanes));
-    let engine = Arc::new(Engine { kernel, tools });
+    let engine = Arc::new(Engine { kernel, tools, has_cleared: AtomicBool::new(false) });
     let handle = Handle::new(Arc::clone(&engine));
     let Options { toolsets, reattach_grace, sweep_every, .. } = options;
     (handle, Service { engine, toolsets: toolsets.into(), reattach_grace, sweep_every })

@@ -75,6 +75,50 @@ impl TaskPlan {
 }
 
 /// The tools of one bridge: what they are, where their calls go, and who runs them.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use async_trait::async_trait;
+/// use raincheck_core::content::{Content, Json};
+/// use raincheck_core::error::Error;
+/// use raincheck_core::task::Outcome;
+/// use raincheck_core::tool::ToolSpec;
+/// use raincheck_runtime::{Attempt, Call, Executor, Route, TaskContext, TaskPlan, ToolSet};
+///
+/// /// One tool that gives back what it is given.
+/// struct Echo(ToolSpec);
+///
+/// #[async_trait]
+/// impl ToolSet for Echo {
+///     fn specs(&self) -> Vec<ToolSpec> {
+///         vec![self.0.clone()]
+///     }
+///
+///     async fn route(&self, _: &Call) -> Result<Route, Error> {
+///         Ok(Route::Task(Box::new(TaskPlan::from_spec(&self.0))))
+///     }
+///
+///     fn executor(&self) -> Arc<dyn Executor> {
+///         Arc::new(Runner)
+///     }
+/// }
+///
+/// struct Runner;
+///
+/// #[async_trait]
+/// impl Executor for Runner {
+///     async fn execute(&self, attempt: Attempt, _: TaskContext) -> Outcome {
+///         Outcome::Succeeded(vec![Content::Json(attempt.inputs)])
+///     }
+/// }
+///
+/// let echo = Echo(ToolSpec::new("echo", "Gives back its inputs", Json::empty_object()));
+/// let (engine, service) = raincheck_runtime::start(
+///     raincheck_runtime::Options::in_memory().with_tools(Arc::new(echo)),
+/// );
+/// # drop((engine, service));
+/// ```
 #[async_trait]
 pub trait ToolSet: Send + Sync + 'static {
     /// Describes the tools. Asked once, at the start.
@@ -99,6 +143,13 @@ pub trait ToolSet: Send + Sync + 'static {
     /// none.
     fn artifacts(&self) -> Option<PathBuf> {
         None
+    }
+
+    /// Lists tasks of which the bridge holds something that no server uses, such as files of an attempt
+    /// that an earlier server left. Asked once after the store was opened; those of which the store has
+    /// nothing are [forgotten](Self::forget).
+    async fn leftovers(&self) -> Vec<TaskId> {
+        Vec::new()
     }
 
     /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1].

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Ledger, Snapshot};
+use raincheck_core::mac::MacKey;
 use raincheck_core::slot::Slot;
 use raincheck_core::store::{self, Durability};
 use raincheck_core::task::{TaskRecord, WaitReason};
@@ -259,6 +260,19 @@ pub(crate) fn take_over(
     let epoch = ledger.begin_epoch();
     connection.execute("UPDATE store SET epoch = ? WHERE one = 1", [epoch])?;
     Ok((ledger, settled, epoch))
+}
+
+/// Reads the key that goes with the file; the first opening draws it.
+pub(crate) fn mac_key(connection: &Connection) -> Result<MacKey, Fault> {
+    let kept: Option<Vec<u8>> =
+        connection.query_row("SELECT mac_key FROM store WHERE one = 1", [], |row| row.get(0))?;
+    if let Some(bytes) = kept.and_then(|kept| <[u8; 32]>::try_from(kept).ok()) {
+        return Ok(MacKey::from_bytes(bytes));
+    }
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(io::Error::from)?;
+    connection.execute("UPDATE store SET mac_key = ? WHERE one = 1", [&bytes[..]])?;
+    Ok(MacKey::from_bytes(bytes))
 }
 
 /// Writes as little as can be written, to see whether that is possible: an epoch is left out.

@@ -6,7 +6,7 @@
 mod inputs;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -15,6 +15,7 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Effect, Ledger};
+use raincheck_core::mac::MacKey;
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{AttemptReport, ChangeSink, Committed, Error, Heartbeat, Receipt};
@@ -112,6 +113,7 @@ pub(crate) struct Front {
 pub(crate) struct Shared {
     front: Mutex<Front>,
     bell: Condvar,
+    mac_key: OnceLock<MacKey>,
 }
 
 impl Shared {
@@ -130,7 +132,18 @@ impl Shared {
             progress: watch::Sender::default(),
             now: Timestamp::MIN,
         };
-        Self { front: Mutex::new(front), bell: Condvar::new() }
+        Self { front: Mutex::new(front), bell: Condvar::new(), mac_key: OnceLock::new() }
+    }
+
+    /// Returns the key that goes with the file, once that was opened.
+    pub(crate) fn mac_key(&self) -> Option<MacKey> {
+        self.mac_key.get().cloned()
+    }
+
+    /// Keeps the key that goes with the file.
+    pub(crate) fn set_mac_key(&self, key: MacKey) {
+        // A store is opened once, and the key of its file never changes.
+        let _ = self.mac_key.set(key);
     }
 
     fn lock(&self) -> MutexGuard<'_, Front> {

@@ -81,6 +81,8 @@ mod list;
 
 mod settled;
 
+mod alone;
+
 mod batch;
 
 mod front;
@@ -107,6 +109,7 @@ mod reader;
 
 mod defects;
 
+pub use alone::is_alone;
 pub use defects::{Defect, check_locks};
 pub use reader::Reader;
 pub use store::{Options, SqliteStore};

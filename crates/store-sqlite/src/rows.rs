@@ -82,6 +82,26 @@ pub(crate) fn by_id(connection: &Connection, id: TaskId) -> Result<Option<TaskRe
     statement.query_row(key, |row| Ok(read(row))).optional()?.transpose()
 }
 
+/// Leaves those tasks that have no row, whether or not this version can read it.
+///
+/// One that is older than every row may be of a store that was here before, and is left out.
+pub(crate) fn unknown(connection: &Connection, mut ids: Vec<TaskId>) -> Result<Vec<TaskId>, Fault> {
+    let first =
+        connection.query_row("SELECT id FROM tasks ORDER BY seq LIMIT 1", [], |row| row.get(0));
+    let Some(first) = first.optional()? else { return Ok(Vec::new()) };
+    let made_at = |id: TaskId| id.bits() >> 80;
+    let first = made_at(task_id(first)?);
+    ids.retain(|id| made_at(*id) >= first);
+    let mut statement = connection.prepare_cached("SELECT 1 FROM tasks WHERE id = ?")?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in &ids {
+        found.push(statement.exists([id.bits().to_be_bytes()])?);
+    }
+    let mut found = found.into_iter();
+    ids.retain(|_| found.next() == Some(false));
+    Ok(ids)
+}
+
 /// Sets a row apart that this version cannot read: it stays on the disk, for a version that can.
 pub(crate) fn known(row: Result<TaskRecord, Fault>) -> Result<Option<TaskRecord>, Fault> {
     match row {

@@ -15,7 +15,7 @@ const APPLICATION: i32 = 0x5241_494E;
 type Migration = fn() -> String;
 
 /// Every step there is; the version of a file is the number of steps it has taken.
-const MIGRATIONS: &[Migration] = &[first, artifacts_by_id, workers, ended_on_disk];
+const MIGRATIONS: &[Migration] = &[first, artifacts_by_id, workers, ended_on_disk, mac_key];
 
 fn first() -> String {
     include_str!("schema/v1.sql").replace("{states}", &states())
@@ -31,6 +31,10 @@ fn workers() -> String {
 
 fn ended_on_disk() -> String {
     include_str!("schema/v4.sql").to_owned()
+}
+
+fn mac_key() -> String {
+    include_str!("schema/v5.sql").to_owned()
 }
 
 /// The words of every state, quoted for SQL [STATE-1].

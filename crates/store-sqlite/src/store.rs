@@ -15,6 +15,7 @@ use raincheck_core::decide::Change;
 use raincheck_core::error::Guarantee;
 use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     AttemptReport, Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter,
@@ -343,9 +344,18 @@ impl TaskStore for SqliteStore {
         Ok(survivors)
     }
 
+    fn mac_key(&self) -> Option<MacKey> {
+        self.shared.mac_key()
+    }
+
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
         let set = |front: &mut Front| front.ledger.set_lane(lane, config);
         self.shared.transact(Timestamp::MIN, set).map(|_| ())
+    }
+
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        let remove = |front: &mut Front| front.ledger.remove_lane(lane);
+        self.shared.transact(Timestamp::MIN, remove).map(|(is_gone, _)| is_gone)
     }
 
     async fn submit(
@@ -514,6 +524,12 @@ impl TaskStore for SqliteStore {
 
     async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
         self.read_record(scope, id).await
+    }
+
+    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        // What was accepted is in the file when this is over, or never will be.
+        self.barrier().committed().await?;
+        self.readers.read(move |connection, _| crate::rows::unknown(connection, ids)).await
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {

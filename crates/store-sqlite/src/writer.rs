@@ -88,6 +88,7 @@ impl Writer {
         // The log is there by now. That its name lasts, the database does not make sure of.
         database::keep_names(&start.path)?;
         lock.set_instance(epoch)?;
+        let mac_key = database::mac_key(&connection)?;
         start.files.begin_epoch(epoch);
         database::keep_log(&start.path, start.durability)?;
         database::sweep(&connection, &start.files)?;
@@ -100,6 +101,7 @@ impl Writer {
         if is_checked_later {
             housekeeper.give(Chore::Check);
         }
+        start.shared.set_mac_key(mac_key);
         start.shared.begin_life(ledger, settled);
         let unnamed = Vec::new();
         Ok((

@@ -62,6 +62,7 @@ async fn late(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
 async fn reading(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::a_foreign_scope_sees_nothing(&*make().await).await;
     tasks::an_expired_task_is_a_tombstone_then_nothing(&*make().await).await;
+    tasks::what_no_row_knows_is_told_whoever_asks(&*make().await).await;
     tasks::an_artifact_is_found_by_its_id_as_long_as_its_task_is_read(&*make().await).await;
     tasks::a_history_is_one_chain(&*make().await).await;
     tasks::a_history_is_read_by_its_owner_until_retention_is_over(&*make().await).await;

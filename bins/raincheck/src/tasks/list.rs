@@ -25,7 +25,7 @@ pub(super) fn run(place: &Place, listed: &Listed) -> Result<(), Failure> {
         .list(&place.scope, &filter, None, listed.limit)
         .map_err(|error| unreadable(&error))?;
     if listed.json {
-        return words::json(&Listing::of(&page.items));
+        return words::json(&Listing::of(&page.items, |record| place.unrecorded_end(record)));
     }
     if page.items.is_empty() {
         return cli::print("no task\n");

@@ -22,7 +22,7 @@ const MAX_SHOWN: usize = 2_000;
 pub(super) fn run(place: &Place, id: TaskId, is_json: bool) -> Result<(), Failure> {
     let view = place.view(id)?;
     if is_json {
-        return words::json(&Record::of(&view));
+        return words::json(&Record::of(&view, place.unrecorded_end(&view.record)));
     }
     let has_bars = std::io::stdout().is_terminal();
     cli::print(&text(place, &view, Palette::detect(), has_bars))

@@ -1,6 +1,8 @@
 //! One lane for each tab, held while no browser is there.
 
+use raincheck_browser::Settings;
 use raincheck_core::content::Json;
+use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::{Outcome, WaitReason};
@@ -103,4 +105,39 @@ async fn what_is_done_to_a_tab_beside_its_lane_is_done_to_the_default_tab() {
         world.submit(request(&inputs)).await;
         assert_eq!(browser.accept().await["tab_id"], tab, "{action}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lanes_of_tabs_without_a_command_make_room_for_others_and_no_other_lane_does() {
+    // [QUEUE-1] [QUEUE-2]
+    // Two lanes are always there.
+    let world = World::with(Settings { max_tabs: 6, ..Settings::default() });
+    let mut waiting = Vec::new();
+    for tab in 1..=4 {
+        waiting.push(world.script(tab, "1").await);
+    }
+    let full = world.handle.submit(script_in(5, "1")).await.expect_err("there is no room");
+    assert_eq!(full.kind, Kind::QueueFull, "{full:?}");
+    let browser = world.extension("a", "1");
+    // All but the last are done; its tab has one more in line.
+    let last = world.script(4, "2").await;
+    for entry in browser.poll(SECOND).await {
+        browser.say(&entry, "accepted", "").await;
+        if !is_about(&entry, waiting[3]) {
+            browser.say(&entry, "complete", r#""result":1"#).await;
+        }
+    }
+    let n_tabs = async || {
+        let lanes = world.handle.lanes().await.expect("lanes");
+        lanes.iter().filter(|it| it.lane.as_str().starts_with("tab:")).count()
+    };
+    for tab in 5..40 {
+        let id = world.script(tab, "1").await;
+        let entry = browser.accept().await;
+        assert!(is_about(&entry, id), "[QUEUE-1] tab 4 is busy: {entry}");
+        browser.say(&entry, "complete", r#""result":1"#).await;
+        assert!(n_tabs().await <= 5);
+    }
+    assert_eq!(world.state(waiting[3]).await, State::Running);
+    assert_eq!(world.state(last).await, State::Queued);
 }

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Committed, Cursor, Durability, Error, Filter, Found,
@@ -133,11 +134,19 @@ impl TaskStore for Store {
         self.inner.open(now, lanes, reattach, sink).await
     }
 
+    fn mac_key(&self) -> Option<MacKey> {
+        self.inner.mac_key()
+    }
+
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
         if self.is_planted(Fault::TwoInATab) && lane.as_str().starts_with("tab:") {
             return self.inner.set_lane(lane, lane::Config::new(2, 32)).await;
         }
         self.inner.set_lane(lane, config).await
+    }
+
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.inner.remove_lane(lane).await
     }
 
     async fn submit(

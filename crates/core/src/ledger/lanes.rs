@@ -130,6 +130,11 @@ impl Lane {
         u32::try_from(self.waiting.len()).unwrap_or(u32::MAX)
     }
 
+    /// Tells whether no task stands in it and none has a place.
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.waiting.is_empty() && self.slots.is_empty()
+    }
+
     pub(super) fn n_free(&self) -> u32 {
         let taken = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         self.config.concurrency.saturating_sub(taken)

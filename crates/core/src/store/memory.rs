@@ -18,6 +18,7 @@ use crate::ids::{ArtifactId, Fence, LaneId, TaskId};
 use crate::lane;
 use crate::ledger::Ledger;
 use crate::lifecycle::State;
+use crate::mac::MacKey;
 use crate::scope::Scope;
 use crate::task::{Artifact, TaskRecord, WaitReason};
 use crate::time::Timestamp;
@@ -240,9 +241,17 @@ impl TaskStore for MemoryStore {
         Ok(inner.with_inputs(rows))
     }
 
+    fn mac_key(&self) -> Option<MacKey> {
+        None
+    }
+
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
         self.lock().ledger.set_lane(lane, config);
         Ok(())
+    }
+
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        Ok(self.lock().ledger.remove_lane(lane))
     }
 
     async fn submit(
@@ -330,6 +339,12 @@ impl TaskStore for MemoryStore {
             Some(payload) if record.state != State::Expired => Found::Task(record.clone(), payload),
             _ => Found::Tombstone(record.clone()),
         })
+    }
+
+    async fn unknown(&self, mut ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        let inner = self.lock();
+        ids.retain(|id| inner.ledger.get(*id).is_none());
+        Ok(ids)
     }
 
     async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {

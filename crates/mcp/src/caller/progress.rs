@@ -20,7 +20,7 @@ pub(crate) struct Note {
     pub(crate) value: f64,
     /// Where the end is, if that is known.
     pub(crate) total: Option<f64>,
-    /// What the tool says about it, safe to show.
+    /// What the tool says about it, safe to show, between marks [CALL-8].
     pub(crate) words: Option<String>,
 }
 
@@ -50,8 +50,14 @@ impl Listener {
         self.next_at
     }
 
-    /// Tells a report, unless it says nothing new or comes too soon.
-    pub(crate) async fn tell(&mut self, progress: &Progress, now: Instant) {
+    /// Tells a report, unless it says nothing new or comes too soon; `fence` puts the words of its tool,
+    /// one line that is safe to show, between marks [CALL-8].
+    pub(crate) async fn tell(
+        &mut self,
+        progress: &Progress,
+        now: Instant,
+        fence: impl FnOnce(&str) -> String + Send,
+    ) {
         if now < self.next_at {
             return;
         }
@@ -60,7 +66,7 @@ impl Listener {
         };
         self.next_at = now + PAUSE;
         let words = progress.message.as_deref().or(progress.phase.as_deref());
-        let words = words.map(|words| text::escape(words).into_owned());
+        let words = words.map(|words| fence(&text::escape(words)));
         self.to.notify(Note { value, total, words }).await;
     }
 }

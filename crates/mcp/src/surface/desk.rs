@@ -10,7 +10,7 @@ use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::Handle;
 
 use super::Links;
-use crate::answer::Mark;
+use crate::answer::{Answer, Mark};
 use crate::wire::Validators;
 
 /// The engine, and what belongs to it at its face. Cloning is cheap.
@@ -41,10 +41,36 @@ impl Desk {
         self.validators.check(spec, inputs)
     }
 
-    /// Draws the mark of one answer.
-    #[must_use]
-    pub fn mark(&self) -> Mark {
+    /// Writes an answer in which somebody else speaks, with the mark that follows from its bytes [CALL-8].
+    pub fn fence(&self, write: impl FnOnce(&Mark) -> Answer) -> Answer {
+        let drawn = self.draw();
+        let answer = write(&drawn);
+        let mark = self.seal(&answer, &drawn);
+        answer.sealed(&drawn, &mark)
+    }
+
+    /// As [`Desk::fence`], for an answer with links: they may differ from one reading to the next
+    /// [RESULT-1], so that the mark does not follow from them.
+    pub fn fence_linked(
+        &self,
+        links: Vec<String>,
+        write: impl Fn(&Mark, Vec<String>) -> Answer,
+    ) -> Answer {
+        if links.is_empty() {
+            return self.fence(|mark| write(mark, links));
+        }
+        let drawn = self.draw();
+        let mark = self.seal(&write(&drawn, Vec::new()), &drawn);
+        write(&drawn, links).sealed(&drawn, &mark)
+    }
+
+    /// Draws a mark that no text can hold yet.
+    fn draw(&self) -> Mark {
         Mark::of(self.engine.nonce())
+    }
+
+    fn seal(&self, answer: &Answer, drawn: &Mark) -> Mark {
+        answer.seal(drawn, |parts| self.engine.seal("answer", parts))
     }
 
     /// Returns a link to each artifact, good until the task expires; none where nothing serves them.

@@ -110,7 +110,8 @@ impl Surface for Browser {
         let answer = match told {
             Told::Live(view) | Told::Ended(view) => {
                 self.readings.note(&view);
-                command::answer(&view, desk.engine().now(), words::To::Submitter, &desk.mark())
+                let now = desk.engine().now();
+                desk.fence(|mark| command::answer(&view, now, words::To::Submitter, mark))
             }
             Told::Memory(Outcome::Succeeded(contents)) | Told::Result(contents) => {
                 Answer::result(&contents)
@@ -143,17 +144,19 @@ impl Browser {
         }
         let guarantee = refused.guarantee();
         let error = self.owned_elsewhere(&refused.error).unwrap_or_else(|| refused.error.clone());
-        let (error, mark) = (command::Told::of(&error), desk.mark());
-        let fence = error.is_quoting.then_some(&mark);
-        let answer = Answer::json(&Said {
-            status: "error",
-            message: format!("{}. {}", error.own.message, words::hint(&error.own)),
-            error_info: error.info(&mark).told(guarantee),
-            untrusted_begins: fence.map(|mark| mark.begins(PAGE)),
-            error: &error.full.message,
-            untrusted_ends: fence.map(Mark::ends),
-        });
-        answer.into_failure()
+        let error = command::Told::of(&error);
+        let said = |mark: &Mark| {
+            let fence = error.is_quoting.then_some(mark);
+            Answer::json(&Said {
+                status: "error",
+                message: format!("{}. {}", error.own.message, words::hint(&error.own)),
+                error_info: error.info(mark).told(guarantee),
+                untrusted_begins: fence.map(|mark| mark.begins(PAGE)),
+                error: &error.full.message,
+                untrusted_ends: fence.map(Mark::ends),
+            })
+        };
+        desk.fence(said).into_failure()
     }
 
     /// A store that belongs to another process means that the browser does, too.

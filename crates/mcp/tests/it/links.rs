@@ -14,13 +14,16 @@ use crate::session::{Session, Setup};
 struct Book {
     is_open: bool,
     n_asked: AtomicUsize,
+    n_moved: AtomicUsize,
 }
 
 #[async_trait::async_trait]
 impl Links for Book {
     async fn write(&self, artifacts: &[Artifact], expires: Timestamp) -> Option<Vec<String>> {
         self.n_asked.fetch_add(1, Ordering::SeqCst);
-        let link = |one: &Artifact| format!("http://here/{}/{}?{expires}", one.id, one.name);
+        let n = self.n_moved.load(Ordering::SeqCst);
+        let here = if n == 0 { "here".to_owned() } else { format!("there-{n}") };
+        let link = |one: &Artifact| format!("http://{here}/{}/{}?{expires}", one.id, one.name);
         self.is_open.then(|| artifacts.iter().map(link).collect())
     }
 }
@@ -45,6 +48,19 @@ async fn every_artifact_has_a_link_that_ends_with_its_task() {
         assert_eq!(artifact["download_url"], format!("http://here/{id}/{name}?{expires}"));
         assert_eq!(artifact["expires_at"], expires, "[ART-2]");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_readings_only_the_links_may_differ() {
+    // [RESULT-1] [CALL-8]
+    let (mut session, book) = open(true).await;
+    let id = session.submit("leave", r#"{"names":["a"]}"#).await;
+    let mut before = session.end_of(&id).await;
+    book.n_moved.fetch_add(1, Ordering::SeqCst);
+    let mut after = session.end_of(&id).await;
+    let link = |ended: &mut serde_json::Value| ended["artifacts"][0]["download_url"].take();
+    assert_ne!(link(&mut before), link(&mut after));
+    assert_eq!(before, after);
 }
 
 #[tokio::test(start_paused = true)]

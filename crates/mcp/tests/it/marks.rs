@@ -1,5 +1,6 @@
 //! What others say stands inside a mark, on every surface and in every answer [CALL-8].
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -250,7 +251,8 @@ fn mark_of(value: &Ordered) -> Option<String> {
 struct Victim {
     session: Session,
     learned: Learned,
-    seen: Vec<String>,
+    /// The marks, each with the answer that it is of.
+    seen: BTreeMap<String, String>,
 }
 
 impl Victim {
@@ -258,7 +260,7 @@ impl Victim {
         let learned = Learned::default();
         let options = Options { is_structured: true, ..options };
         let setup = Setup { options, engine: Some(tools(&learned)), ..Setup::default() };
-        Self { session: Session::open_with(setup).await, learned, seen: Vec::new() }
+        Self { session: Session::open_with(setup).await, learned, seen: BTreeMap::new() }
     }
 
     /// Makes a call and checks every text of its answer; returns the answer, and how much was planted.
@@ -274,13 +276,16 @@ impl Victim {
             return (answer.data, 0);
         };
         assert!(mark.len() >= 32, "{mark}");
-        assert!(!self.seen.contains(&mark), "{what}: a mark is drawn for each answer");
-        let said = words(&self.learned);
-        assert!(!said.contains(&mark), "{what}: nobody can know the mark before");
+        if let Some(same) = self.seen.get(&mark) {
+            assert_eq!(*same, answer.text, "{what}: another answer has another mark");
+        } else {
+            let said = words(&self.learned);
+            assert!(!said.contains(&mark), "{what}: nobody can know the mark before");
+        }
         let n_planted = fenced(&what, &text, &mark);
         assert_eq!(fenced(&what, &structured, &mark), n_planted, "{what}: and a second time");
         self.learned.lock().expect("sound").push_str(&mark);
-        self.seen.push(mark);
+        self.seen.insert(mark, answer.text);
         (answer.data, n_planted)
     }
 
@@ -291,7 +296,7 @@ impl Victim {
             let digits: Vec<char> = id.chars().collect();
             for part in digits.windows(8) {
                 let part: String = part.iter().collect();
-                assert!(!self.seen.iter().any(|mark| mark.contains(&part)), "{part} of {id}");
+                assert!(!self.seen.keys().any(|mark| mark.contains(&part)), "{part} of {id}");
             }
         }
     }
@@ -345,4 +350,53 @@ async fn no_text_of_a_program_leaves_the_mark_on_the_canonical_surface() {
     assert!(n >= 3, "{told}");
     victim.call("list_tasks", json!({})).await;
     victim.call("cancel_task", json!({"task_id": told["task_id"]})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_answer_has_the_same_bytes_and_on_another_server_another_mark() {
+    // [CALL-8] [RESULT-1]
+    let mut marks = Vec::new();
+    for _ in 0..2 {
+        let mut victim = Victim::open(Options::new("0.0.0")).await;
+        let submit = json!({"tool_name": "observe", "inputs": {"action": "throw"}});
+        let id = victim.session.good("submit_task", &submit.to_string()).await["task_id"].clone();
+        let read = json!({"task_id": id, "wait_s": 60}).to_string();
+        let first = victim.session.call("get_task_result", &read).await.text;
+        let again = victim.session.call("get_task_result", &read).await.text;
+        assert_eq!(first, again);
+        let mark = |text: &str| mark_of(&serde_json::from_str(text).expect("JSON"));
+        marks.push(mark(&first).expect("a mark"));
+        let logs = json!({"task_id": id}).to_string();
+        let lines = victim.session.call("tail_task_logs", &logs).await.text;
+        assert_eq!(lines, victim.session.call("tail_task_logs", &logs).await.text);
+        marks.push(mark(&lines).expect("a mark"));
+    }
+    let n_different = marks.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert_eq!(n_different, marks.len(), "{marks:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_text_of_a_program_leaves_the_mark_in_a_progress_notification() {
+    // [CALL-8] [RESULT-2]
+    let learned = Learned::default();
+    let setup = Setup { engine: Some(tools(&learned)), ..Setup::default() };
+    let mut session = Session::open_with(setup).await;
+    let mut seen = Vec::new();
+    for token in 0..2 {
+        let arguments = json!({"action": "slow"});
+        let params =
+            json!({"name": "interact", "arguments": arguments, "_meta": {"progressToken": token}});
+        session.request("tools/call", &params.to_string()).await;
+        let notes = session.beside();
+        let told = notes.iter().filter(|note| note["params"]["progressToken"] == token);
+        let mut told = told.filter_map(|note| note["params"]["message"].as_str());
+        let message = told.next_back().expect("a message");
+        let lines: Vec<&str> = message.lines().collect();
+        let [begins, words, mark] = lines.as_slice() else { panic!("{message}") };
+        assert!(mark.len() >= 32 && begins.starts_with(mark), "{message}");
+        assert!(!begins.contains(PLANTED) && words.contains(PLANTED), "{message}");
+        assert!(!words.contains(mark) && !seen.contains(&(*mark).to_owned()), "{message}");
+        seen.push((*mark).to_owned());
+        learned.lock().expect("sound").push_str(mark);
+    }
 }

@@ -273,7 +273,7 @@ impl Session {
     }
 }
 
-/// Takes the marks out, which are drawn for each answer.
+/// Takes the marks out: each server has its own.
 pub(crate) fn without_marks(text: &str) -> String {
     let mut parts = text.split("untrusted-");
     let mut rest = parts.next().unwrap_or_default().to_owned();

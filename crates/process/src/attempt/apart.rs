@@ -86,20 +86,22 @@ async fn begin(
     context: &TaskContext,
 ) -> Begun {
     let begun = async {
-        let work = Told::Run(Box::new(work(tool, folder, attempt, context)?));
+        let mut work = work(tool, folder, attempt, context)?;
         let (started, leased) =
-            tokio::join!(start(supervisors, folder), context.protocol().leased());
+            tokio::join!(start(supervisors, folder, work.is_synced), context.protocol().leased());
         // A supervisor that is not told what to run ends by itself, and nothing ran.
-        let (mut talk, generation) = started.map_err(|error| match error {
-            NotStarted::Folder(error) => no_folder(&error),
-            NotStarted::Process(error) => ending::no_supervisor(tool, &error),
-        })?;
+        let Started { mut talk, generation, are_names_synced } =
+            started.map_err(|error| match error {
+                NotStarted::Folder(error) => no_folder(&error),
+                NotStarted::Process(error) => ending::no_supervisor(tool, &error),
+            })?;
         leased?;
         if context.stop_reason() == Some(StopReason::Cancelled) {
             return Ok(None);
         }
         let told = async {
-            talk.tell(&work).await.ok()?;
+            work.are_names_synced = are_names_synced;
+            talk.tell(&Told::Run(Box::new(work))).await.ok()?;
             // Until it says so nobody holds the attempt.
             let Some(Said::Here { pid }) = talk.hear().await else { return None };
             Some(i32::try_from(pid).ok())
@@ -129,11 +131,21 @@ enum NotStarted {
     Process(io::Error),
 }
 
+/// A supervisor that waits to be told what to run.
+struct Started {
+    talk: Talk,
+    generation: Generation,
+    /// Whether the names on the way to its folder survive a loss of power.
+    are_names_synced: bool,
+}
+
 /// Makes the folder of an attempt and starts a supervisor in it, which does not know yet what to run.
+/// The names of its folder are made to last while it comes up.
 async fn start(
     supervisors: &Supervisors,
     folder: &Folder,
-) -> Result<(Talk, Generation), NotStarted> {
+    is_synced: bool,
+) -> Result<Started, NotStarted> {
     let (folder, server) = (folder.clone(), supervisors.server());
     let start = move || {
         let place = folder.place();
@@ -141,12 +153,17 @@ async fn start(
             Ok(seat) => seat,
             Err(error) => return Ok(Err(NotStarted::Folder(error))),
         };
-        let launched = server.launch(&seat).map(|generation| (seat.near, generation));
+        let launched = server.launch(&seat).map(|generation| {
+            // What fails here is tried again by the supervisor, which has to say why.
+            let are_names_synced = is_synced && place.sync_names().is_ok();
+            (seat.near, generation, are_names_synced)
+        });
         Ok(launched.map_err(NotStarted::Process))
     };
-    let (near, generation) =
+    let (near, generation, are_names_synced) =
         blocking(start).await.unwrap_or_else(|error| Err(NotStarted::Process(error)))?;
-    Talk::of(near).map(|talk| (talk, generation)).map_err(NotStarted::Process)
+    let talk = Talk::of(near).map_err(NotStarted::Process)?;
+    Ok(Started { talk, generation, are_names_synced })
 }
 
 /// Takes up an attempt that another server began; `None` when nothing is left of it.
@@ -301,6 +318,7 @@ fn work(
         // Where nobody could reattach it, nothing may be left behind.
         ends_with_server: tool.spec.on_exit == OnExit::Stop || !may_be_reattached(context),
         is_synced: context.durability() == Durability::Full,
+        are_names_synced: false,
     })
 }
 

@@ -36,13 +36,23 @@ pub(super) struct Folder {
 impl Folder {
     /// Returns the folder, there or not.
     pub(super) fn of(root: &Path, id: TaskId, number: u32) -> Self {
-        let task = root.join(id.to_string());
+        Self::below(&root.join(id.to_string()), number)
+    }
+
+    /// Returns the folder of an attempt below that of its task.
+    pub(super) fn below(task: &Path, number: u32) -> Self {
+        let task = task.to_owned();
         let supervisor = task.join(format!("a{number}.supervisor"));
         Self { attempt: task.join(format!("a{number}")), supervisor, task }
     }
 
     /// Makes the folder, empty. Blocks.
     pub(super) fn create(&self) -> io::Result<()> {
+        let folders = [self.attempt.clone(), self.out(), self.artifacts()];
+        // Of a task that has no folder nothing is left: most have none.
+        if private().create(&self.task).is_ok() {
+            return folders.iter().try_for_each(|folder| private().create(folder));
+        }
         match std::fs::remove_dir_all(&self.attempt) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -127,7 +137,7 @@ fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// Does something where blocking is allowed.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?

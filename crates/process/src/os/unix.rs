@@ -15,6 +15,8 @@ mod table_elsewhere;
 mod tree;
 #[cfg(target_os = "linux")]
 mod vfork;
+#[cfg(target_os = "linux")]
+mod warm;
 
 #[cfg(target_os = "linux")]
 use std::ffi::{CString, OsString};
@@ -36,12 +38,18 @@ use crate::order::Order;
 pub(crate) use apart::{
     end_stranger, listen_as_this_process, listener_of, output_of_lost, spawn_apart,
 };
-pub(crate) use handover::{receive, send};
-pub(crate) use nest::{Copy, Nest, Woken, settle_in};
+pub(crate) use handover::{receive, send, try_receive};
+pub(crate) use nest::{Copy, Nest, Woken, move_out, settle_in};
 pub(crate) use offspring::keep_offspring;
 pub(crate) use process::{Process, Scale, end_marked};
 pub(crate) use raw::exit_now;
 pub(crate) use signals::signal_name;
+#[cfg(target_os = "linux")]
+pub(crate) use warm::warm_up;
+
+/// Has the memory of a new copy ready, where the system knows how.
+#[cfg(not(target_os = "linux"))]
+pub(crate) const fn warm_up() {}
 
 /// Says what this place lacks, so that a program which is started here could not be ended again.
 #[must_use]

@@ -2,14 +2,16 @@
 //!
 //! To start this binary again costs several times what a short program costs. So it is done once:
 //! the fork server waits, with one thread and nothing in memory, and a supervisor is a copy of it. One
-//! copy is always made in advance.
+//! copy is always made in advance, and the server holds the line to it: a start is one message to a
+//! process that is ready. When starts come faster than copies are made, the fork server makes one for
+//! each that is asked for.
 //! It is also the next of kin: what a supervisor that is killed leaves running is handed to it, and
 //! ended.
 //!
 //! It ends when its server is gone and the last of its supervisors has ended.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +27,9 @@ use crate::os::{self, Copy, Nest, Woken};
 
 /// Asks for a supervisor; its four files come with the word.
 const FORK: u8 = b'f';
+
+/// Asks for a copy that is made in advance. The answer is the same word, with the line to it.
+const SPARE: u8 = b's';
 
 /// Asks for an answer once a copy is gone and no orphan is left. The socket for the answer comes with the
 /// word, and in it the number of the copy.
@@ -53,6 +58,27 @@ struct Running {
     child: Child,
 }
 
+impl Running {
+    /// Gives the files of a seat to a supervisor, and asks for the next one.
+    fn launch(&self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        // The line to the copy that was made in advance, if there is an answer already.
+        let answer = os::try_receive(&self.socket);
+        let spare = match &answer {
+            Ok(Some((SPARE, lines))) => lines.first(),
+            Ok(_) | Err(_) => None,
+        };
+        // One that was killed while it waited does not take them.
+        if spare.is_none_or(|spare| os::send(spare, FORK, files).is_err()) {
+            os::send(&self.socket, FORK, files)?;
+        }
+        if answer.is_ok() {
+            // Without one the next start takes a little longer.
+            let _ = os::send(&self.socket, SPARE, &[]);
+        }
+        Ok(())
+    }
+}
+
 impl ForkServer {
     /// Makes one that starts its process with the first supervisor; without a way to, it starts none.
     pub(crate) const fn new(how: Option<Supervisor>) -> Self {
@@ -71,13 +97,14 @@ impl ForkServer {
         let files =
             [seat.far.as_fd(), seat.listener.as_fd(), seat.lock.as_fd(), seat.folder.as_fd()];
         if let Some(known) = &*running {
-            match os::send(&known.socket, FORK, &files) {
+            match known.launch(&files) {
                 Ok(()) => return Ok(known.generation),
                 Err(error) => tracing::warn!(%error, "the fork server is gone; another is started"),
             }
         }
         let fresh = self.start()?;
         os::send(&fresh.socket, FORK, &files)?;
+        os::send(&fresh.socket, SPARE, &[])?;
         Ok(running.insert(fresh).generation)
     }
 
@@ -135,7 +162,7 @@ pub(super) fn run() -> ExitCode {
         return ExitCode::from(2);
     }
     let Ok(nest) = Nest::new() else { return ExitCode::FAILURE };
-    let mut role = Role { nest, server: Some(socket), spare: None, asked: Vec::new() };
+    let mut role = Role { nest, server: Some(socket), asked: Vec::new() };
     while role.turn() {}
     ExitCode::SUCCESS
 }
@@ -144,8 +171,6 @@ pub(super) fn run() -> ExitCode {
 struct Role {
     nest: Nest,
     server: Option<UnixStream>,
-    /// A copy that was made in advance, and waits for its files.
-    spare: Option<UnixStream>,
     /// Who waits to hear that a copy is gone and no orphan is left.
     asked: Vec<(i32, UnixStream)>,
 }
@@ -163,7 +188,6 @@ impl Role {
             }
         }
         let Some(socket) = &self.server else {
-            self.spare = None;
             if is_tidy && self.nest.is_empty() {
                 return false;
             }
@@ -175,44 +199,44 @@ impl Role {
         }
         match os::receive(socket) {
             Ok(Some((TIDY, files))) => self.asked.extend(files.into_iter().filter_map(question)),
-            Ok(Some((FORK, files))) => self.give(files),
+            Ok(Some((FORK, files))) => self.give(&files),
+            Ok(Some((SPARE, _))) => self.advance(),
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => self.server = None,
         }
         true
     }
 
-    /// Gives the files of a seat to a supervisor, and has the next one ready.
-    fn give(&mut self, files: Vec<OwnedFd>) {
-        let borrowed: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-        for _ in 0..2 {
-            if self.spare.is_none() {
-                self.make_spare();
-            }
-            let Some(spare) = self.spare.take() else { return };
-            // One that was killed while it waited is replaced once.
-            if os::send(&spare, FORK, &borrowed).is_ok() {
-                break;
-            }
+    /// Makes a supervisor, and gives it the files of a seat.
+    fn give(&mut self, files: &[OwnedFd]) {
+        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        if let Some(copy) = self.make_copy() {
+            // One that was killed already is missed by the server, which hears nothing of it.
+            let _ = os::send(&copy, FORK, &files);
         }
-        drop(files);
-        self.make_spare();
     }
 
-    fn make_spare(&mut self) {
-        let Ok((near, far)) = UnixStream::pair() else { return };
+    /// Makes a copy in advance, and hands the line to it to the server.
+    fn advance(&mut self) {
+        let copy = self.make_copy();
+        let line: Vec<_> = copy.iter().map(AsFd::as_fd).collect();
+        if let Some(server) = &self.server {
+            // Without a copy there is an answer all the same, or the server would ask for none again.
+            // Should nobody take the line, that ends the copy.
+            let _ = os::send(server, SPARE, &line);
+        }
+    }
+
+    /// Makes a copy, which waits for its files, and returns the line to it.
+    fn make_copy(&mut self) -> Option<UnixStream> {
+        let (near, far) = UnixStream::pair().ok()?;
         match self.nest.copy() {
-            Ok(Copy::Original) => self.spare = Some(near),
+            Ok(Copy::Original) => Some(near),
             Ok(Copy::New) => {
-                drop((
-                    near,
-                    self.server.take(),
-                    self.spare.take(),
-                    std::mem::take(&mut self.asked),
-                ));
+                drop((near, self.server.take(), std::mem::take(&mut self.asked)));
                 os::exit_now(std::panic::catch_unwind(|| supervise(&far)).unwrap_or(101));
             }
-            Err(_) => {}
+            Err(_) => None,
         }
     }
 }
@@ -226,7 +250,8 @@ fn question(socket: OwnedFd) -> Option<(i32, UnixStream)> {
 
 /// Is a supervisor, in a copy of the fork server.
 fn supervise(far: &UnixStream) -> u8 {
-    let Ok(runtime) = role::prepare() else { return 1 };
+    let Ok(runtime) = os::move_out().and_then(|()| role::prepare()) else { return 1 };
+    os::warm_up();
     let Ok(Some((FORK, files))) = os::receive(far) else { return 0 };
     let Ok([near, listener, lock, folder]) = <[OwnedFd; 4]>::try_from(files) else { return 2 };
     let settled = os::settle_in(folder.as_fd(), lock.as_fd());

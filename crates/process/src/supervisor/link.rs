@@ -168,6 +168,12 @@ impl Link {
         }
     }
 
+    /// Waits until there is no server.
+    pub(super) async fn alone(&self) {
+        let mut server = self.server.subscribe();
+        let _ = server.wait_for(|server| !server.is_there).await;
+    }
+
     pub(super) fn has_server(&self) -> bool {
         self.server.borrow().is_there
     }

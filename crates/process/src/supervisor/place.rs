@@ -10,7 +10,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -111,23 +111,44 @@ impl Place {
         }
     }
 
+    /// Tells whether a supervisor lives, or may: what cannot be seen counts as a yes.
+    pub(crate) fn is_held(&self) -> bool {
+        match open(&self.0.join("lock")) {
+            Ok(lock) => lock.try_lock().is_err(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                os::output_of_lost(&self.0).is_some()
+            }
+            Err(_) => true,
+        }
+    }
+
+    /// Tells the supervisor that works in it whether the folder is removed, and so is the one of all
+    /// tasks. One that was moved is neither.
+    pub(crate) fn is_removed(&self) -> bool {
+        let Some(root) = self.0.ancestors().nth(2) else { return false };
+        std::fs::metadata(".").is_ok_and(|own| is_unlinked(&own, root))
+    }
+
     /// Waits until the supervisor is gone.
     pub(crate) fn gone(&self) -> io::Result<()> {
         open(&self.0.join("lock"))?.lock()
     }
 
     /// Notes that the program is about to be started; for good when it is synced, with the names on the
-    /// way to this folder, so that also after a loss of power nobody starts it again.
+    /// way to this folder unless [those are](Self::sync_names), so that also after a loss of power nobody
+    /// starts it again.
     ///
     /// # Errors
     /// When it is noted already, or cannot be: do not start it.
-    pub(crate) fn begin(&self, is_synced: bool) -> io::Result<()> {
+    pub(crate) fn begin(&self, is_synced: bool, are_names_synced: bool) -> io::Result<()> {
         let path = self.0.join("begun");
         OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
         if !is_synced {
             return Ok(());
         }
-        let synced = self.sync_names();
+        let synced = File::open(&self.0).and_then(|folder| folder.sync_all());
+        let synced =
+            synced.and_then(|()| if are_names_synced { Ok(()) } else { self.sync_names() });
         if synced.is_err() {
             // Nothing is started: then nothing should say so.
             let _ = std::fs::remove_file(path);
@@ -135,10 +156,13 @@ impl Place {
         synced
     }
 
-    /// Makes the names in this folder last, and those of the attempt, of the task, and of the folder of
-    /// all tasks: without them a start that is noted for good may not be found.
-    fn sync_names(&self) -> io::Result<()> {
-        for folder in self.0.ancestors().take(3) {
+    /// Makes the names of this folder, of the task, and of the folder of all tasks last: without them a
+    /// start that is noted for good may not be found.
+    ///
+    /// # Errors
+    /// When one of them cannot be synced.
+    pub(crate) fn sync_names(&self) -> io::Result<()> {
+        for folder in self.0.ancestors().skip(1).take(2) {
             File::open(folder)?.sync_all()?;
         }
         if let Some(Ok(above)) = self.0.ancestors().nth(3).map(File::open) {
@@ -226,6 +250,10 @@ impl Place {
     }
 }
 
+fn is_unlinked(own: &std::fs::Metadata, root: &Path) -> bool {
+    own.nlink() == 0 && matches!(root.try_exists(), Ok(false))
+}
+
 /// Opens a regular file, without following a link and without waiting for anybody: the program can
 /// reach this folder too.
 fn open(path: &Path) -> io::Result<File> {
@@ -267,19 +295,30 @@ mod tests {
     fn record() -> Record {
         let end = End::refused(&io::ErrorKind::NotFound.into());
         let (ended_at, reason, progress, partial) = (None, None, None, None);
-        let (artifacts, is_cut) = (Vec::new(), false);
-        Record { fence: 7, end, ended_at, reason, progress, partial, artifacts, is_cut }
+        let (artifacts, has_no_result, is_cut) = (Vec::new(), false, false);
+        Record {
+            fence: 7,
+            end,
+            ended_at,
+            reason,
+            progress,
+            partial,
+            artifacts,
+            has_no_result,
+            is_cut,
+        }
     }
 
     // [LEASE-3]
     #[test]
     fn a_start_is_noted_once() {
-        for is_synced in [false, true] {
+        for (is_synced, are_names_synced) in [(false, false), (true, false), (true, true)] {
             let (_folder, place) = place();
             assert!(!place.has_begun());
-            place.begin(is_synced).expect("noted");
+            place.begin(is_synced, are_names_synced).expect("noted");
             assert!(place.has_begun());
-            let again = place.begin(is_synced).expect_err("nobody may start it twice");
+            let again =
+                place.begin(is_synced, are_names_synced).expect_err("nobody may start it twice");
             assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
             assert!(place.has_begun());
         }
@@ -319,12 +358,31 @@ mod tests {
         assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
     }
 
+    // [CMD-8]
+    #[test]
+    fn a_folder_that_was_moved_or_that_the_program_removed_can_still_be_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().join("tasks");
+        let own = root.join("tsk/a1");
+        std::fs::create_dir_all(&own).expect("made");
+        let open = File::open(&own).expect("opened");
+        let is_gone = || is_unlinked(&open.metadata().expect("facts"), &root);
+        assert!(!is_gone());
+        std::fs::rename(&root, folder.path().join("moved")).expect("moved");
+        assert!(!is_gone(), "the lock and the socket moved with it");
+        std::fs::rename(folder.path().join("moved"), &root).expect("moved back");
+        std::fs::remove_dir_all(root.join("tsk")).expect("removed");
+        assert!(!is_gone(), "the next server looks for the process itself");
+        std::fs::remove_dir_all(&root).expect("removed");
+        assert!(is_gone());
+    }
+
     // [LEASE-5, LEASE-9]
     #[test]
     fn a_start_that_was_revoked_never_comes() {
         let (_folder, place) = place();
         assert!(place.revoke() && !place.revoke());
-        assert!(place.begin(false).is_err());
+        assert!(place.begin(false, false).is_err());
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub(crate) struct Record {
     pub(crate) partial: Option<Json>,
     #[serde(default)]
     pub(crate) artifacts: Vec<Kept>,
+    /// Whether the program wrote no result, so that none has to be looked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_no_result: bool,
     /// Whether a request to end came before all artifacts were taken, so that there are none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_cut: bool,

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,6 +34,12 @@ const TAKE: Duration = Duration::from_millis(5);
 /// How long a server has to commit the outcome before the end is made to last here.
 const COMMIT: Duration = Duration::from_millis(200);
 
+/// How often a supervisor without a server looks whether one could still find it.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How often in a row it has to see that none could before it ends its program.
+const LOOKS: u32 = 5;
+
 /// The longest pause between two attempts to write an end down.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -43,7 +49,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// When the system refuses what the role needs.
 pub(super) fn prepare() -> io::Result<Runtime> {
     keep_offspring()?;
-    runtime::Builder::new_current_thread().enable_all().max_blocking_threads(N_BLOCKING).build()
+    let mut builder = runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(N_BLOCKING).build()?;
+    // The first of its kind costs most. Nothing is missed: there is no child yet.
+    runtime.block_on(async { signal(SignalKind::child()).map(drop) })?;
+    Ok(runtime)
 }
 
 /// Runs the role to its end. `near` is the conversation with the first server, `listener` is where
@@ -79,7 +89,7 @@ async fn hold(mut talk: Talk, listener: &UnixListener) -> io::Result<()> {
     tokio::select! {
         () = whole => Ok(()),
         never = link.attend(talk, listener) => match never {},
-        never = limits(&work, &link) => match never {},
+        never = limits(&work, &place, &link) => match never {},
     }
 }
 
@@ -89,8 +99,9 @@ impl Work {
     }
 }
 
-/// Ends the program when its time is over, or when this process is told to end.
-async fn limits(work: &Work, link: &Link) -> Infallible {
+/// Ends the program when its time is over, when this process is told to end, or when nobody will ever
+/// hear of it.
+async fn limits(work: &Work, place: &Place, link: &Link) -> Infallible {
     let over = async {
         match work.run_timeout {
             Some(limit) => {
@@ -107,9 +118,21 @@ async fn limits(work: &Work, link: &Link) -> Infallible {
     let reason = tokio::select! {
         () = over => Reason::TimedOut,
         () = told_to_end() => Reason::Told,
+        () = forsaken(link, || place.is_removed()) => Reason::ServerGone,
     };
     link.stop(work.halt(reason));
     std::future::pending().await
+}
+
+/// Waits until there is no server, and none could find this process any more: what it would be found by
+/// is removed, and so is the folder of all tasks [CMD-8].
+async fn forsaken(link: &Link, is_removed: impl Fn() -> bool) {
+    let mut n_seen = 0;
+    while n_seen < LOOKS {
+        link.alone().await;
+        sleep(LOOK).await;
+        n_seen = if link.has_server() || !is_removed() { 0 } else { n_seen + 1 };
+    }
 }
 
 async fn told_to_end() {
@@ -136,9 +159,10 @@ async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
     }
     // A server that is there may be removing the folder, as it has committed the outcome.
     let write = || place.write_end(&record, !link.has_server()).is_ok();
-    let mut is_written = write();
-    let result = Path::new(&work.folder).join("out/result.json");
-    loop {
+    let is_in_vain = || !link.has_server() && place.is_removed();
+    let mut is_written = !is_in_vain() && write();
+    let result = result_of(work);
+    while !is_in_vain() {
         // While a server is there its store is faster and safer than a file beside it.
         if link.taken(if is_written { COMMIT.max(pause / 2) } else { pause }).await == Taken::Kept {
             return;
@@ -159,11 +183,20 @@ async fn deliver(record: Record, work: &Work, place: &Place, link: &Link) {
     }
 }
 
+/// Returns where the program writes its result.
+fn result_of(work: &Work) -> PathBuf {
+    Path::new(&work.folder).join("out/result.json")
+}
+
+fn is_missing(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// Runs the program and takes what it left into keeping.
 async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> Record {
     let order = work.order.clone();
     let inputs = work.inputs.as_bytes();
-    let ended = match place.begin(work.is_synced) {
+    let ended = match place.begin(work.is_synced, work.are_names_synced) {
         Ok(()) => {
             let ended = supervise(order, inputs, spool, link.halted()).await;
             ended.map_err(|error| End::refused(&error))
@@ -177,6 +210,7 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
         Ok(ended) => collect(work, ended, link).await,
         Err(_) => (Collected::default(), false),
     };
+    let has_no_result = ended.is_ok() && is_missing(&result_of(work));
     let notes = collected.notes.into_iter().map(|text| note(spool, text)).collect();
     spool.logs(notes).await;
     spool.close().await;
@@ -189,6 +223,7 @@ async fn attempt(work: &Work, place: &Place, link: &Link, spool: &Spool<'_>) -> 
         progress,
         partial,
         artifacts: collected.artifacts.iter().map(Into::into).collect(),
+        has_no_result,
         is_cut,
     }
 }
@@ -233,8 +268,24 @@ async fn collect(work: &Work, ended: &Ended, link: &Link) -> (Collected, bool) {
 #[cfg(test)]
 mod tests {
     use crate::order::Order;
+    use crate::patience::within;
 
     use super::*;
+
+    // [CMD-8]
+    #[tokio::test(start_paused = true)]
+    async fn a_program_is_forsaken_once_nobody_can_find_it_for_a_while() {
+        let link = Link::new(None);
+        let begun = tokio::time::Instant::now();
+        let is_removed = || begun.elapsed() > Duration::from_secs(60);
+        forsaken(&link, is_removed).await;
+        let after = begun.elapsed().as_secs();
+        assert!((68..=72).contains(&after), "{after}");
+        // A folder that was out of sight for a moment is none that is gone.
+        let looks = std::cell::Cell::new(0_u32);
+        let is_removed = || !looks.replace(looks.get() + 1).is_multiple_of(LOOKS);
+        assert!(within(600 * LOOK, forsaken(&link, is_removed)).await.is_none());
+    }
 
     // [LEASE-3]
     #[tokio::test]
@@ -262,6 +313,7 @@ mod tests {
             grace: Duration::ZERO,
             ends_with_server: false,
             is_synced: false,
+            are_names_synced: false,
         };
         let id = OsIds.task(raincheck_core::time::Timestamp::from_millis(0));
         let link = Link::new(None);

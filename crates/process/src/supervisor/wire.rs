@@ -81,6 +81,10 @@ pub(crate) struct Work {
     pub(crate) ends_with_server: bool,
     /// Whether what is written down has to survive a power loss [DUR-7].
     pub(crate) is_synced: bool,
+    /// Whether the server has made the names on the way to the folder of the supervisor last, while it
+    /// waited for its own commit.
+    #[serde(default)]
+    pub(crate) are_names_synced: bool,
 }
 
 /// One end of the conversation.

@@ -25,6 +25,9 @@ use tokio_util::sync::CancellationToken;
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a program of a test may run.
+const LONGEST: Duration = Duration::from_secs(180);
+
 /// The folder of one test and what runs in it.
 pub(crate) struct House {
     handle: Handle,
@@ -140,7 +143,9 @@ pub(crate) fn python(folder: &Path, name: &str, script: &str) -> CommandTool {
 
 /// Makes a tool of any program.
 pub(crate) fn program(folder: &Path, name: &str, argv: &[&str]) -> CommandTool {
-    let spec = ToolSpec::new(name, "A tool of a test", Json::empty_object());
+    let mut spec = ToolSpec::new(name, "A tool of a test", Json::empty_object());
+    // Should the test be cut off, its programs end all the same.
+    spec.run_timeout = Some(LONGEST);
     CommandTool::new(spec, argv.iter().map(|text| (*text).to_owned()).collect(), folder)
 }
 

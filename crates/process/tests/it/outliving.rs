@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Cursor, Durability, Error, Filter, Found, Heartbeat,
@@ -37,8 +38,16 @@ impl TaskStore for Outliving {
         self.0.open(now, lanes, reattach, sink).await
     }
 
+    fn mac_key(&self) -> Option<MacKey> {
+        self.0.mac_key()
+    }
+
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
         self.0.set_lane(lane, config).await
+    }
+
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.0.remove_lane(lane).await
     }
 
     async fn submit(
@@ -94,6 +103,10 @@ impl TaskStore for Outliving {
 
     async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
         self.0.fire(now, limit).await
+    }
+
+    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
+        self.0.unknown(ids).await
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {

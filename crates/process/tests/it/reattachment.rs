@@ -253,3 +253,17 @@ fn without_a_supervisor_a_program_is_this_process_own_and_ends_with_it() {
     let id = runtime().block_on(harness::run(options, &town.folder, scenario));
     is_lost(&town.serve(async |house| house.end(id).await));
 }
+
+// [CMD-8, CMD-7]
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_no_server_can_find_any_more_is_ended() {
+    let town = Town::new(two_lives);
+    let (_, pid, supervisor) = town.crash(async |house| begin(&house).await);
+    assert!(runs(&pid) && runs(&supervisor));
+    std::fs::remove_dir_all(&town.folder).expect("removed");
+    while runs(&pid) || runs(&supervisor) {
+        std::thread::yield_now();
+    }
+    assert!(!town.folder.exists(), "nothing is written for nobody");
+}

@@ -88,6 +88,25 @@ impl Town {
     }
 }
 
+impl Drop for Town {
+    /// Ends what a test that failed has left running.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let works_in = std::fs::read_link(process.path().join("cwd"));
+            let pid = process.file_name().to_str().and_then(|name| name.parse().ok());
+            // A supervisor works in its own folder, below that of the test.
+            if works_in.is_ok_and(|it| it.starts_with(self.folder.join("tasks")))
+                && let Some(pid) = pid.and_then(Pid::from_raw)
+            {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+    }
+}
+
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }

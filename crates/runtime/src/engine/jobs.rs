@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -128,6 +129,10 @@ impl Engine {
 
     /// Removes what nobody can read any more. Files go after their rows [SWEEP-1].
     async fn sweep(&self, sets: &[Arc<dyn ToolSet>]) -> Result<(), store::Error> {
+        if !self.has_cleared.load(Ordering::Relaxed) {
+            self.clear_leftovers(sets).await?;
+            self.has_cleared.store(true, Ordering::Relaxed);
+        }
         loop {
             let gone = self.kernel.store.sweep(self.kernel.clock.now(), FORGET).await?;
             if gone.is_empty() {
@@ -142,5 +147,25 @@ impl Engine {
                 return Ok(());
             }
         }
+    }
+
+    /// Removes what is left of tasks that the store does not have: those whose submit was never
+    /// committed, and those that were forgotten by a server which ended before their files were removed.
+    async fn clear_leftovers(&self, sets: &[Arc<dyn ToolSet>]) -> Result<(), store::Error> {
+        for set in sets {
+            for ids in set.leftovers().await.chunks(FORGET as usize) {
+                let gone = self.kernel.store.unknown(ids.to_vec()).await?;
+                if gone.is_empty() {
+                    continue;
+                }
+                tracing::info!(
+                    tasks = gone.len(),
+                    "the files of tasks that were never kept are removed"
+                );
+                set.forget(&gone).await;
+                self.kernel.logs.remove(gone).await?;
+            }
+        }
+        Ok(())
     }
 }

@@ -369,6 +369,20 @@ impl Handle {
             .await
     }
 
+    /// Removes a lane in which no task stands and no place is taken, and tells whether it is gone. What is
+    /// submitted to it afterwards is refused until the lane is [added](Self::set_lane) again.
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future after its first poll loses nothing.
+    pub async fn remove_lane(&self, lane: LaneId) -> Result<bool, Error> {
+        self.engine.kernel.admit(Need::Command).await?;
+        let kernel = Arc::clone(&self.engine.kernel);
+        self.engine.kernel.drivers.detached(async move { kernel.remove_lane(&lane).await }).await
+    }
+
     /// Holds a lane while its peer is not ready, or lets it go on with `None`; returns how many
     /// tasks moved [QUEUE-5].
     ///

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
     Capabilities, ChangeSink, Claim, Claimed, Committed, Cursor, Error, Filter, Found, Heartbeat,
@@ -101,8 +102,16 @@ impl TaskStore for Gated {
         self.inner.open(now, lanes, reattach, sink).await
     }
 
+    fn mac_key(&self) -> Option<MacKey> {
+        self.inner.mac_key()
+    }
+
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
         self.inner.set_lane(lane, config).await
+    }
+
+    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
+        self.inner.remove_lane(lane).await
     }
 
     async fn submit(

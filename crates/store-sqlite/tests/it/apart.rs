@@ -148,7 +148,7 @@ async fn newer_tables_are_refused_by_their_number_and_not_touched() {
     let error = open_at(folder.path(), START).await.expect_err("newer");
     assert!(error.message.contains("version 99"), "{error:?}");
     assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("--state-dir")), "{error:?}");
-    edit(folder.path(), "PRAGMA user_version = 4");
+    edit(folder.path(), "PRAGMA user_version = 5");
     drop(open(folder.path()).await);
 }
 

@@ -13,6 +13,7 @@ use raincheck_core::store::{
     AttemptReport, Filter, Found, Heartbeat, Submitted, TaskStore as _, Update,
 };
 use raincheck_core::task::{Artifact, Metrics, Outcome, Resources, WaitReason};
+use raincheck_store_sqlite::{Options, SqliteStore};
 
 use crate::kit::*;
 
@@ -54,6 +55,23 @@ async fn a_key_still_stands_for_its_task() {
     assert!(matches!(same, Submitted::Existing(record) if record.id() == id(0)));
     let other = submit(&store, keyed(2, 1)).await;
     assert!(matches!(other, Submitted::Conflict(first) if first == id(0)));
+}
+
+#[tokio::test]
+async fn the_key_of_a_file_is_drawn_once_and_is_no_other_files() {
+    // [CALL-8]
+    let folder = tempfile::tempdir().expect("a folder");
+    let unopened = SqliteStore::new(Options::process(folder.path().join("tasks.db")));
+    assert_eq!(unopened.mac_key(), None);
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        let (store, _) = open(folder.path()).await;
+        keys.push(store.mac_key().expect("a key"));
+    }
+    assert_eq!(keys[0], keys[1]);
+    assert_ne!(keys[0].as_bytes(), &[0; 32]);
+    let other = tempfile::tempdir().expect("a folder");
+    assert_ne!(open(other.path()).await.0.mac_key().as_ref(), keys.first());
 }
 
 #[tokio::test]

@@ -360,6 +360,19 @@ pub(super) async fn an_expired_task_is_a_tombstone_then_nothing(store: &dyn Task
     assert!(matches!(found, Found::Absent), "[SWEEP-1] found {found:?}");
 }
 
+pub(super) async fn what_no_row_knows_is_told_whoever_asks(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    for n in 0..3 {
+        submit(store, one(n, |task| task.scope = Scope::new(format!("owner {n}")))).await;
+    }
+    // One has ended and is not read any more, one is under way.
+    let Some(first) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    update(store, START, attempt(&first, done("x"), true)).await;
+    must(must(store.fire(at(1_000_000), 100).await).receipt.committed().await);
+    let asked: Vec<TaskId> = (0..6).map(id).collect();
+    assert_eq!(must(store.unknown(asked).await), [id(3), id(4), id(5)], "[SWEEP-1]");
+}
+
 pub(super) async fn an_artifact_is_found_by_its_id_as_long_as_its_task_is_read(
     store: &dyn TaskStore,
 ) {

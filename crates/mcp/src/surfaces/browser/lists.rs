@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Context;
 use super::PAGE;
 use super::words::{self, To};
-use crate::answer::{self, Answer, Begins};
+use crate::answer::{self, Answer, Begins, Mark};
 use crate::caller::Caller;
 use crate::wire::{Binding, Fields, Whole};
 
@@ -71,7 +71,7 @@ struct Failed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     untrusted_begins: Option<Begins<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
+    message: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     untrusted_ends: Option<&'a str>,
 }
@@ -131,19 +131,19 @@ pub(super) async fn failed(
     rows.retain(|record| filter.as_deref().is_none_or(|needle| has(record, needle)));
     rows.sort_by_key(|record| std::cmp::Reverse((instant(record), record.seq)));
     rows.truncate(limit);
-    let mark = context.desk.mark();
-    let mut failed: Vec<Failed<'_>> = rows.iter().map(shown_failed).collect();
-    for (record, shown) in rows.iter().zip(&mut failed) {
+    let mut words = Vec::with_capacity(rows.len());
+    for record in &rows {
         // One that was forgotten meanwhile has no words any more.
         let view = context.desk.engine().view(who.scope(), record.id()).await.ok();
-        let Some(error) = view.as_ref().and_then(super::command::failure) else { continue };
-        if error.quoted.is_some() {
-            shown.untrusted_begins = Some(mark.begins(PAGE));
-            shown.untrusted_ends = Some(mark.ends());
-        }
-        shown.message = Some(text::clip(&answer::shown(&error).message, 500).to_owned());
+        let error = view.as_ref().and_then(super::command::failure);
+        words.push(error.as_ref().map(Words::of));
     }
-    Ok(Answer::json(&failed).listed_as("failed"))
+    let each = || rows.iter().zip(&words);
+    let write = |mark: &Mark| {
+        let failed: Vec<_> = each().map(|(row, words)| told(row, words.as_ref(), mark)).collect();
+        Answer::json(&failed).listed_as("failed")
+    };
+    Ok(context.desk.fence(write))
 }
 
 /// Tells whether a result expired unread. A failure was listed until it expired.
@@ -219,6 +219,32 @@ fn shown_completed(record: &TaskRecord) -> Completed<'_> {
         duration_ms: u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
         command: command(record),
     }
+}
+
+/// What was said about a failure.
+struct Words {
+    message: String,
+    is_quoting: bool,
+}
+
+impl Words {
+    fn of(error: &Error) -> Self {
+        let message = text::clip(&answer::shown(error).message, 500).to_owned();
+        Self { message, is_quoting: error.quoted.is_some() }
+    }
+}
+
+/// Shows a failure with what was said about it; the page's words stand inside a fence.
+fn told<'a>(record: &'a TaskRecord, words: Option<&'a Words>, mark: &'a Mark) -> Failed<'a> {
+    let mut shown = shown_failed(record);
+    if let Some(words) = words {
+        if words.is_quoting {
+            shown.untrusted_begins = Some(mark.begins(PAGE));
+            shown.untrusted_ends = Some(mark.ends());
+        }
+        shown.message = Some(&words.message);
+    }
+    shown
 }
 
 fn shown_failed(record: &TaskRecord) -> Failed<'_> {

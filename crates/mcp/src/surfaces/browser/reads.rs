@@ -69,7 +69,8 @@ async fn result(
     let is_unknown = |error: &Error| error.kind == raincheck_core::error::Kind::NotFound;
     let view = read.map_err(|error| if is_unknown(&error) { unknown() } else { error })?;
     context.surface.readings.note(&view);
-    Ok(command::answer(&view, engine.now(), To::Reader, &context.desk.mark()))
+    let now = engine.now();
+    Ok(context.desk.fence(|mark| command::answer(&view, now, To::Reader, mark)))
 }
 
 /// Takes `wait_ms` and returns what is left of it within the caller's budget [CALL-2].

@@ -33,7 +33,9 @@ pub(super) fn write(desk: &Desk, told: Told, who: &Caller) -> Answer {
     match told {
         Told::Result(contents) => Answer::result(&contents),
         Told::Memory(outcome) => ended(desk, None, &outcome),
-        Told::Live(view) => handle::answer(&view, who, desk.engine().now(), &desk.mark()),
+        Told::Live(view) => {
+            desk.fence(|mark| handle::answer(&view, who, desk.engine().now(), mark))
+        }
         Told::Ended(view) => of_view(desk, &view),
         Told::Said(answer) => answer,
     }
@@ -60,19 +62,14 @@ fn ended(desk: &Desk, record: Option<&TaskRecord>, outcome: &Outcome) -> Answer 
         error: Failure<'a>,
     }
 
-    let mark = desk.mark();
-    let shown_error;
-    let (word, error) = match outcome {
+    let (word, shown) = match outcome {
         Outcome::Succeeded(contents) => return Answer::result(contents),
-        Outcome::Failed(error) => {
-            shown_error = shown(error);
-            ("failed", Failure::of_task(&shown_error, &mark, TOOL))
-        }
-        Outcome::Cancelled => {
-            shown_error = cancelled(record);
-            ("cancelled", Failure::ours(&shown_error))
-        }
+        Outcome::Failed(error) => ("failed", shown(error)),
+        Outcome::Cancelled => ("cancelled", cancelled(record)),
     };
     let status = record.map_or(word, |record| words::word(record.state));
-    Answer::json(&Failed { status, task_id: record.map(TaskRecord::id), error }).into_failure()
+    desk.fence(|mark| {
+        let error = Failure::of_task(&shown, mark, TOOL);
+        Answer::json(&Failed { status, task_id: record.map(TaskRecord::id), error }).into_failure()
+    })
 }

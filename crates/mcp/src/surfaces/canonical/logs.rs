@@ -78,13 +78,14 @@ pub(super) async fn call(desk: &Desk, arguments: &Json, who: &Caller) -> Result<
     };
     let page = read_log(engine, id, Lines { after, limit }, wait, who).await?;
     let last = page.items.last().map_or(after, |line| line.seq);
-    let mark = desk.mark();
-    Ok(Answer::json(&Part {
-        task_id: id,
-        next_cursor: binding.write(last),
-        truncated: page.has_more,
-        untrusted_begins: mark.begins(TOOL),
-        lines: page.items.iter().map(Shown::of).collect(),
-        untrusted_ends: mark.ends(),
+    Ok(desk.fence(|mark| {
+        Answer::json(&Part {
+            task_id: id,
+            next_cursor: binding.write(last),
+            truncated: page.has_more,
+            untrusted_begins: mark.begins(TOOL),
+            lines: page.items.iter().map(Shown::of).collect(),
+            untrusted_ends: mark.ends(),
+        })
     }))
 }

@@ -19,14 +19,28 @@ use crate::answer::Parts;
 /// A list of tasks, as `list_tasks` answers it.
 #[derive(Debug, Serialize)]
 pub struct Listing<'a> {
-    tasks: Vec<Status<'a>>,
+    tasks: Vec<Listed<'a>>,
+}
+
+/// A task, and what no server has recorded of it yet.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    status: Status<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program_ended_at: Option<Timestamp>,
 }
 
 impl<'a> Listing<'a> {
-    /// Shows rows.
-    #[must_use]
-    pub fn of(rows: &'a [TaskRecord]) -> Self {
-        Self { tasks: rows.iter().map(Status::of).collect() }
+    /// Shows rows. `unrecorded_end` returns when the program of a task ended, if no server has recorded
+    /// that yet; it is shown as `program_ended_at` [TIME-5].
+    pub fn of(
+        rows: &'a [TaskRecord],
+        unrecorded_end: impl Fn(&TaskRecord) -> Option<Timestamp>,
+    ) -> Self {
+        let listed =
+            |row| Listed { status: Status::of(row), program_ended_at: unrecorded_end(row) };
+        Self { tasks: rows.iter().map(listed).collect() }
     }
 }
 
@@ -36,6 +50,8 @@ impl<'a> Listing<'a> {
 pub struct Record<'a> {
     #[serde(flatten)]
     status: Status<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program_ended_at: Option<Timestamp>,
     scope: &'a str,
     tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,9 +105,9 @@ fn safe(words: &str) -> String {
 }
 
 impl<'a> Record<'a> {
-    /// Shows a task.
+    /// Shows a task. `unrecorded_end` is when its program ended, if no server has recorded that yet.
     #[must_use]
-    pub fn of(view: &'a View) -> Self {
+    pub fn of(view: &'a View, unrecorded_end: Option<Timestamp>) -> Self {
         let record = &view.record;
         let payload = view.payload.as_deref();
         let is_over = record.state.is_terminal();
@@ -103,6 +119,7 @@ impl<'a> Record<'a> {
         let attempts = payload.map_or(&[][..], |payload| &payload.attempts);
         Self {
             status: Status::of_view(view),
+            program_ended_at: unrecorded_end,
             scope: record.task.scope.as_str(),
             tags: record.task.tags.iter().map(|tag| safe(tag)).collect(),
             cancel_reason: record.cancel.as_ref().and_then(|c| c.reason.as_deref()).map(safe),

@@ -84,9 +84,9 @@ pub(super) async fn call(desk: &Desk, arguments: &Json, who: &mut Caller) -> Res
     match &view.payload {
         Some(payload) if view.record.state.is_terminal() => {
             let links = desk.links(&view.record, payload).await;
-            Ok(ended(&view, payload, links, &desk.mark()))
+            Ok(desk.fence_linked(links, |mark, links| ended(&view, payload, links, mark)))
         }
-        _ => Ok(status::answer(&view, engine.now(), &desk.mark())),
+        _ => Ok(desk.fence(|mark| status::answer(&view, engine.now(), mark))),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) async fn call(desk: &Desk, arguments: &Json, who: &Caller) -> Result<
     let id = task_id(&mut fields)?;
     who.leave().await?;
     let view = desk.engine().status(who.scope(), id).await?;
-    Ok(answer(&view, desk.engine().now(), &desk.mark()))
+    Ok(desk.fence(|mark| answer(&view, desk.engine().now(), mark)))
 }
 
 /// Answers with the status of a task, or with what is left of it once its retention is over.

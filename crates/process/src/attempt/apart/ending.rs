@@ -93,7 +93,8 @@ pub(super) async fn of(
     context: &TaskContext,
     seen: Seen,
 ) -> Outcome {
-    let Record { end, ended_at, reason, progress, partial, artifacts, is_cut, fence: _ } = record;
+    let Record { end, ended_at, reason, progress, partial, artifacts, .. } = record;
+    let Record { has_no_result, is_cut, .. } = record;
     if !seen.is_announced && matches!(end, End::Ended(_)) {
         context.protocol().ran().await;
     }
@@ -125,7 +126,7 @@ pub(super) async fn of(
         }
         Some(Reason::Told) if is_stopped_whole(&ended) => Outcome::Failed(lost(&tool.spec)),
         reason => {
-            let result = folder.read_result().await;
+            let result = if has_no_result { Ok(None) } else { folder.read_result().await };
             outcome::of(tool, &ended, result, told.or(reason.and_then(Reason::stop)))
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{
@@ -17,7 +17,7 @@ const MAX_FILES: usize = 4;
 ///
 /// # Errors
 /// When the other end is gone, or has not read for long.
-pub(crate) fn send(socket: &UnixStream, word: u8, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send(socket: &impl AsFd, word: u8, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut with = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() && !with.push(SendAncillaryMessage::ScmRights(files)) {
@@ -29,10 +29,20 @@ pub(crate) fn send(socket: &UnixStream, word: u8, files: &[BorrowedFd<'_>]) -> i
 
 /// Receives the next word and the files that came with it; `None` when the other end is gone.
 pub(crate) fn receive(socket: &UnixStream) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
+    receive_by(socket, RecvFlags::empty())
+}
+
+/// Does as [`receive`], but fails when nothing has come yet.
+pub(crate) fn try_receive(socket: &UnixStream) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
+    receive_by(socket, RecvFlags::DONTWAIT)
+}
+
+fn receive_by(socket: &UnixStream, how: RecvFlags) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
     let mut word = [0];
-    let read = recvmsg(socket, &mut [IoSliceMut::new(&mut word)], &mut with, close_at_exec())?;
+    let read =
+        recvmsg(socket, &mut [IoSliceMut::new(&mut word)], &mut with, how.union(close_at_exec()))?;
     let mut files = Vec::new();
     for message in with.drain() {
         if let RecvAncillaryMessage::ScmRights(some) = message {

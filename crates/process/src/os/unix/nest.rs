@@ -111,17 +111,25 @@ impl Nest {
     }
 }
 
-/// Makes a new copy a process of its own: leader of a session, in a folder, with `output` as standard
-/// output and error.
+/// Makes a new copy a process of its own: leader of a session, without the standard input of the
+/// process that it is a copy of.
+///
+/// # Errors
+/// When the system refuses one of them.
+pub(crate) fn move_out() -> io::Result<()> {
+    rustix::process::setsid()?;
+    let nothing = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    Ok(())
+}
+
+/// Gives a copy that moved out a folder to work in, and `output` as standard output and error.
 ///
 /// # Errors
 /// When the system refuses one of them.
 pub(crate) fn settle_in(folder: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
-    rustix::process::setsid()?;
     rustix::process::fchdir(folder)?;
     rustix::stdio::dup2_stdout(output)?;
     rustix::stdio::dup2_stderr(output)?;
-    let nothing = std::fs::File::open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&nothing)?;
     Ok(())
 }
