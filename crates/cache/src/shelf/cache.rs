@@ -425,10 +425,28 @@ impl Cache {
     /// # Errors
     /// When there is no body under the handle, with what became of it.
     pub fn get(&self, now: Millis, scope: &str, id: Uuid) -> Result<Pinned, Miss> {
+        self.find(now, scope, id, true)
+    }
+
+    /// Finds an entry as [`Cache::get`] does, but counts no read: its life goes on as it was.
+    ///
+    /// # Errors
+    /// As [`Cache::get`].
+    pub fn pin(&self, now: Millis, scope: &str, id: Uuid) -> Result<Pinned, Miss> {
+        self.find(now, scope, id, false)
+    }
+
+    fn find(&self, now: Millis, scope: &str, id: Uuid, is_read: bool) -> Result<Pinned, Miss> {
         loop {
             let (metadata, number, body) = {
                 let mut state = self.shared.lock();
-                let row = state.pin(now, scope, id)?;
+                let row = if is_read {
+                    state.pin(now, scope, id)?
+                } else {
+                    state.look(now, scope, id)?;
+                    state.registry.hold(id);
+                    state.registry.row(id).ok_or(Miss::UNKNOWN)?
+                };
                 (row.metadata.clone(), row.number, row.body.clone())
             };
             let opened = Open::new(&body, &metadata, self.shared.folder.as_deref());
