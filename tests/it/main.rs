@@ -12,6 +12,7 @@ mod model_check;
 mod model_tasks;
 
 #[cfg(target_os = "linux")]
+mod cached;
 mod disk;
 #[cfg(target_os = "linux")]
 mod durable;

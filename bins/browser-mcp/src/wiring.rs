@@ -6,12 +6,12 @@ use raincheck::mcp::surfaces::browser::{self, Browser as Words};
 use raincheck::mcp::{Streams, take_stdout};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck::{Builder, Raincheck};
-use raincheck_app::Failure;
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Limits, Store};
 use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card};
 use raincheck_app::placed::{PlacedStore, create_folder_of};
+use raincheck_app::{Failure, caching};
 use raincheck_browser::{BridgeListener, Browser, Settings};
 use raincheck_store_sqlite::{Options, SqliteStore};
 
@@ -77,11 +77,16 @@ fn compose(
             Err(_) => server.store(PlacedStore::in_file(store, path.clone(), unplaced.clone())),
         };
     }
+    if let Some(caching) = caching::options(file, &store) {
+        server = server.cache(caching);
+    }
     if serving.structured_content {
         server = server.structured_content();
     }
-    for (client, timeout) in &file.clients {
-        server = server.client_timeout(client, *timeout);
+    for (client, takes) in &file.clients {
+        if let Some(timeout) = takes.timeout {
+            server = server.client_timeout(client, timeout);
+        }
     }
     let (dir, card, home) =
         (instance::unused(&paths.home), card(shared, &store), paths.home.clone());

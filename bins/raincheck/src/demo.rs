@@ -1,4 +1,4 @@
-//! `raincheck demo`: a real server that is killed once, a real MCP client, three real programs.
+//! `raincheck demo`: a real server that is killed once, a real MCP client, four real programs.
 //!
 //! Everything that is printed was answered by the server, and is checked before it is printed: the
 //! demo ends with 0 only if all of it happened.

@@ -1,8 +1,9 @@
 //! `raincheck`: any command as a durable MCP tool.
 //!
 //! This file is the command line, `wiring` puts the server together, `demo` shows it at work, `tasks`
-//! looks at what it keeps.
+//! and `cache` look at what it keeps.
 
+mod cache;
 mod demo;
 
 mod kept;
@@ -27,7 +28,7 @@ const BINARY: &str = "raincheck";
 /// What the shared commands have to know of it.
 const THIS: Binary = Binary {
     name: BINARY,
-    sections: &["store", "lanes", "defaults", "tools", "clients"],
+    sections: &["store", "lanes", "defaults", "tools", "clients", "cache"],
     while_running: "See what they keep: raincheck tasks list",
     while_stopped: "Start one from an MCP client: raincheck serve --config raincheck.toml",
     on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",
@@ -49,6 +50,11 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Common(Common),
+    /// Look at cached responses, delete them, whether a server runs or not
+    Cache {
+        #[command(subcommand)]
+        action: cache::Action,
+    },
     /// Look at tasks, follow their logs, cancel them, whether a server runs or not
     Tasks {
         #[command(subcommand)]
@@ -72,6 +78,9 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     let command = match command {
         None => &Common::Serve,
         Some(Command::Common(common)) => common,
+        Some(Command::Cache { action }) => {
+            return cache::run(shared, serving, now(), action).map(|()| Exit::Done);
+        }
         Some(Command::Tasks { action }) => {
             return tasks::run(shared, serving, now(), action).map(|()| Exit::Done);
         }

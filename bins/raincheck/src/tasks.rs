@@ -6,10 +6,10 @@
 mod cancel;
 mod list;
 mod logs;
-mod owner;
-mod place;
+pub(crate) mod owner;
+pub(crate) mod place;
 mod show;
-mod words;
+pub(crate) mod words;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ fn id(text: &str) -> Result<TaskId, Failure> {
     })
 }
 
-fn wait_for(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub(crate) fn wait_for(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::failed(format!("the command cannot start: {error}"), "try again")

@@ -8,12 +8,12 @@ use raincheck::mcp::{Streams, take_stdout};
 use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
 use raincheck::{Builder, LoopbackConfig, Raincheck};
-use raincheck_app::Failure;
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card, LaneCard};
 use raincheck_app::placed::{PlacedStore, create_folder_of};
+use raincheck_app::{Failure, caching};
 use raincheck_store_sqlite::{Options, SqliteStore, is_alone};
 
 use crate::{BINARY, THIS};
@@ -59,6 +59,7 @@ fn compose(shared: &Shared, serving: &Serving, host: &Host) -> Result<Builder, F
         Store::Memory => dir.join("tasks"),
     };
     let card = card(shared, &file, &store);
+    let caching = caching::options(&file, &store);
     let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
     let mut commands = Commands::new(&tasks, tools)
         .map_err(|error| THIS.failed("place tasks", &error))?
@@ -82,14 +83,19 @@ fn compose(shared: &Shared, serving: &Serving, host: &Host) -> Result<Builder, F
         listening = listening.persist_in(paths.home.join("http"));
     }
     server = server.listening(listening);
+    if let Some(caching) = caching {
+        server = server.cache(caching);
+    }
     if serving.structured_content {
         server = server.structured_content();
     }
     for (lane, config) in file.lanes {
         server = server.lane(lane, config);
     }
-    for (client, timeout) in &file.clients {
-        server = server.client_timeout(client, *timeout);
+    for (client, takes) in &file.clients {
+        if let Some(timeout) = takes.timeout {
+            server = server.client_timeout(client, timeout);
+        }
     }
     let home = paths.home.clone();
     Ok(server.before_start(host::opening(home, dir, card)))

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use raincheck_core::content::Json;
 use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
 use raincheck_core::tool::ToolSpec;
@@ -56,12 +57,51 @@ pub struct File {
     pub lanes: Vec<(LaneId, lane::Config)>,
     /// The command tools, in the order of the file.
     pub tools: Vec<Tool>,
-    /// The longest wait of each client named in `[clients]`.
-    pub clients: BTreeMap<String, Duration>,
+    /// What each client named in `[clients]` takes.
+    pub clients: BTreeMap<String, Client>,
     /// The limits of the browser bridge that `[browser]` sets.
     pub browser: Limits,
+    /// What `[cache]` sets.
+    pub cache: Cache,
     /// The sections that the file has.
     pub sections: Vec<&'static str>,
+}
+
+/// What a client takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// Its longest call.
+    pub timeout: Option<Duration>,
+    /// Its longest answer, in characters.
+    pub max_chars: Option<usize>,
+}
+
+/// How large answers are kept.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    /// Whether they are.
+    pub is_enabled: bool,
+    /// The limits that the file sets.
+    pub limits: Limits,
+    /// The calls whose answers are kept ahead.
+    pub warm: Vec<Warm>,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self { is_enabled: true, limits: Limits::default(), warm: Vec::new() }
+    }
+}
+
+/// A call whose answer is kept ahead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warm {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub inputs: Json,
+    /// How often it is called again; `None` is once.
+    pub every: Option<Duration>,
 }
 
 /// Where tasks are kept.
@@ -135,6 +175,7 @@ impl File {
             tools: Vec::new(),
             clients: BTreeMap::new(),
             browser: Limits::default(),
+            cache: Cache::default(),
             sections: Vec::new(),
         }
     }

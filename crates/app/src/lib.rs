@@ -1,7 +1,7 @@
 //! What every Raincheck binary shares: flags, `raincheck.toml`, logging, process manners, `doctor`,
 //! `status`, and what demos are made of.
 //!
-//! Nothing here knows MCP, a bridge or a tool set. A binary parses its flags with [`cli`], reads its
+//! Nothing here knows a bridge or a tool set, and no word of MCP but how its cache is set up. A binary parses its flags with [`cli`], reads its
 //! file with [`config`], prepares the process with [`logging`] and [`lifecycle`], and then composes
 //! its parts from plain data.
 
@@ -10,6 +10,8 @@ pub mod cli;
 mod binary;
 
 pub mod config;
+
+pub mod caching;
 
 pub mod paths;
 

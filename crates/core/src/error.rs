@@ -174,6 +174,8 @@ table! {
     PathNotFound "path_not_found" ["path_not_found"] - 404 no NotExecuted None "look at the outline for the paths there are";
     /// The cursor is not one of this list.
     BadCursor "bad_cursor" ["bad_cursor"] - 400 no NotExecuted None "start again without a cursor";
+    /// A page of this size cannot hold what stands there.
+    BudgetTooSmall "budget_too_small" ["budget_too_small"] - 400 no NotExecuted None "ask for a larger page_size_kb";
 }
 
 impl Kind {

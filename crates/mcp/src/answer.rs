@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{Spelling, ToolName};
 use raincheck_core::progress::Progress;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::text;
 
 pub use self::blocks::Block;
@@ -31,6 +33,17 @@ pub struct Answer {
     is_error: bool,
     /// The name that a list goes by where an object is asked for.
     list: Option<&'static str>,
+    /// The task that it shows.
+    task: Option<Shows>,
+}
+
+/// The task that an answer shows, by what its surface calls it.
+#[derive(Clone, Debug)]
+pub struct Shows {
+    /// The tool of the task: its words are in the answer.
+    pub tool: ToolName,
+    /// The id of the task, as the surface spells it.
+    pub id: String,
 }
 
 impl Answer {
@@ -53,7 +66,7 @@ impl Answer {
     /// Answers with a text as it is.
     #[must_use]
     pub const fn text(text: String) -> Self {
-        Self { text: Some(text), beside: Vec::new(), is_error: false, list: None }
+        Self { text: Some(text), beside: Vec::new(), is_error: false, list: None, task: None }
     }
 
     /// Answers with a failure in our own words, as `{"error": …}`.
@@ -90,7 +103,7 @@ impl Answer {
                 let is_beside = parts.is_beside();
                 let beside = parts.take_blocks();
                 if is_beside {
-                    return Self { text: None, beside, is_error: false, list: None };
+                    return Self { text: None, beside, is_error: false, list: None, task: None };
                 }
                 Self::json(&parts).with_beside(beside)
             }
@@ -116,6 +129,19 @@ impl Answer {
     pub const fn listed_as(mut self, name: &'static str) -> Self {
         self.list = Some(name);
         self
+    }
+
+    /// Names the task that the answer shows, whose id its caller has.
+    pub(crate) fn of_task(mut self, record: &TaskRecord, spelling: Spelling) -> Self {
+        let (tool, id) = (record.task.tool.clone(), record.id().spell(spelling));
+        self.task = Some(Shows { tool, id });
+        self
+    }
+
+    /// Returns the task that the answer shows, where it shows one.
+    #[must_use]
+    pub const fn task(&self) -> Option<&Shows> {
+        self.task.as_ref()
     }
 
     /// Writes every character that acts instead of showing something as an escape of JSON: the value

@@ -48,6 +48,7 @@ impl Connection {
 #[derive(Debug)]
 pub struct Caller {
     connection: Connection,
+    client: Option<Box<str>>,
     budget: Budget,
     cancelled: CancellationToken,
     leave: Option<Box<dyn Leave>>,
@@ -61,6 +62,7 @@ impl Caller {
     pub(crate) fn new(connection: Connection, arrival: Instant, most: Duration) -> Self {
         Self {
             connection,
+            client: None,
             budget: Budget::new(arrival, most),
             cancelled: CancellationToken::new(),
             leave: None,
@@ -68,6 +70,12 @@ impl Caller {
             listener: None,
             ask: None,
         }
+    }
+
+    /// Names the client, as it introduced itself.
+    pub(crate) fn of_client(mut self, name: Option<&str>) -> Self {
+        self.client = name.map(Into::into);
+        self
     }
 
     /// Gives up the call when `cancelled` fires; answers are made with `leave`.
@@ -99,6 +107,12 @@ impl Caller {
     #[must_use]
     pub const fn scope(&self) -> &Scope {
         &self.connection.scope
+    }
+
+    /// Returns the name that the client introduced itself with.
+    #[must_use]
+    pub fn client(&self) -> Option<&str> {
+        self.client.as_deref()
     }
 
     /// Returns the other end of the connection, where it can be asked something.

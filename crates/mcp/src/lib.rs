@@ -3,7 +3,8 @@
 //! A [`Server`] answers requests in the words of its [`Surface`]s, [`serve_stdio`] holds a session on
 //! two streams. [`surfaces::canonical::Canonical`] calls every tool of the engine by its name and adds
 //! the six task tools, `submit_task` to `get_task_result`; [`surfaces::browser::Browser`] has the four
-//! tools of a browser. [`Layer`]s wrap the calls of all of them.
+//! tools of a browser. [`Layer`]s wrap the calls of all of them; with the feature `cache`, `layers::cache` keeps
+//! what is too large to send.
 //!
 //! [`Control`] answers the six but one for the command line of the server's owner.
 //!
@@ -25,6 +26,8 @@ mod surface;
 
 pub mod surfaces;
 
+pub mod layers;
+
 mod server;
 
 mod control;
@@ -33,12 +36,12 @@ mod transport;
 
 pub mod client;
 
-pub use self::answer::{Answer, Block, Failure, Mark, Parts, Refused};
+pub use self::answer::{Answer, Block, Failure, Mark, Parts, Refused, Shows};
 pub use self::call::Told;
 pub use self::caller::{Asking, Caller, ClientTimeouts, Connection, Peer};
 pub use self::control::{Control, Reply};
 pub use self::server::{Clash, Options, Server, Starter};
-pub use self::surface::{Call, Desk, Layer, Links, Method, Shown, Surface};
+pub use self::surface::{Answered, Call, Desk, Layer, Links, Method, Shown, Surface};
 pub use self::surfaces::canonical::{Listing, Record};
 pub use self::transport::stdio::{self, Streams, serve_stdio, take_stdout};
 pub use self::wire::check_schema;

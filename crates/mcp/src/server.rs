@@ -15,7 +15,7 @@ mod result;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rmcp::model::Tool;
+use rmcp::model::{ServerCapabilities, Tool};
 
 use raincheck_runtime::Handle;
 
@@ -71,19 +71,36 @@ impl Server {
         let starter = self.0.starter.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(start) = starter {
             start();
+            for layer in self.0.registry.layers() {
+                layer.start(&self.0.desk);
+            }
         }
     }
 
     /// Returns what `tools/list` shows: the same on every connection.
     fn list(&self) -> Vec<Tool> {
-        self.0.list.get_or_init(|| self.0.registry.shown().map(list::tool).collect()).clone()
+        let layers = self.0.registry.layers();
+        let listed = |shown| list::tool(shown, layers);
+        self.0.list.get_or_init(|| self.0.registry.shown().map(listed).collect()).clone()
     }
 
     fn instructions(&self) -> String {
         let durability = self.engine().capabilities().durability;
         let surfaces = self.0.registry.surfaces().iter();
-        let parts: Vec<String> = surfaces.map(|surface| surface.practices(durability)).collect();
+        let mut parts: Vec<String> =
+            surfaces.map(|surface| surface.practices(durability)).collect();
+        let of_layers = self.0.registry.layers().iter().map(|layer| layer.practices());
+        parts.extend(of_layers.filter(|part| !part.is_empty()));
         parts.join("\n\n")
+    }
+
+    /// Returns what the server says it can do.
+    fn capabilities(&self) -> ServerCapabilities {
+        let capabilities = ServerCapabilities::builder().enable_tools();
+        match self.0.registry.layers().iter().any(|layer| layer.has_resources()) {
+            true => capabilities.enable_resources().build(),
+            false => capabilities.build(),
+        }
     }
 }
 

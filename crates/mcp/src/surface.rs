@@ -33,6 +33,15 @@ pub struct Call {
     pub arguments: Json,
 }
 
+/// A call that was answered, as the layers see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'a> {
+    /// The call, with its arguments as they were written, before any layer took them.
+    pub call: &'a Call,
+    /// The surface that answered, in whose words a layer refuses.
+    pub surface: &'a dyn Surface,
+}
+
 /// A request for anything else than a tool.
 #[derive(Clone, Debug)]
 pub struct Method {
@@ -67,14 +76,38 @@ pub trait Surface: fmt::Debug + Send + Sync + 'static {
 
     /// Puts a failure into words.
     fn refuse(&self, desk: &Desk, refused: &Refused) -> Answer;
+
+    /// Names who else speaks in its answers, such as `the page`.
+    fn whose(&self) -> &'static str {
+        "the tool"
+    }
 }
 
 /// What wraps the calls of every surface. Each method has a default that does nothing.
 ///
 /// Layers are registered with [`Options::wrap`](crate::Options::wrap). Arguments pass through them in
-/// the order of registration, answers the other way round.
+/// the order of registration, answers the other way round. What a layer answers to calls of its own tools
+/// passes through none.
 #[async_trait]
 pub trait Layer: fmt::Debug + Send + Sync + 'static {
+    /// Notes that a client means to stay: called once, when the engine is started.
+    fn start(&self, _desk: &Desk) {}
+
+    /// Returns its part of the `instructions`, in a line or two; empty when it has none.
+    fn practices(&self) -> String {
+        String::new()
+    }
+
+    /// Returns what a tool's entry in the list says beside it, an object for its `_meta`.
+    fn meta(&self, _tool: &Shown) -> Option<Json> {
+        None
+    }
+
+    /// Tells whether it answers `resources/list`, `resources/templates/list` and `resources/read`.
+    fn has_resources(&self) -> bool {
+        false
+    }
+
     /// Returns tools of its own, which stand behind those of the surfaces.
     fn tools(&self) -> Vec<Shown> {
         Vec::new()
@@ -83,7 +116,7 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
     /// Answers a call of one of its own tools.
     ///
     /// # Errors
-    /// What the canonical error object then tells.
+    /// What the first surface of the server puts into words.
     async fn call(&self, _desk: &Desk, call: Call, _who: &mut Caller) -> Result<Answer, Refused> {
         let message = format!("no tool is named `{}`", call.tool);
         Err(Error::new(raincheck_core::error::Kind::UnknownTool, message).into())
@@ -93,7 +126,7 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// What the surface then puts into words; nothing runs.
-    async fn take(&self, arguments: Json, _who: &Caller) -> Result<Json, Error> {
+    async fn take(&self, _desk: &Desk, arguments: Json, _who: &Caller) -> Result<Json, Error> {
         Ok(arguments)
     }
 
@@ -103,7 +136,13 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Changes an answer before it goes out.
-    async fn finish(&self, answer: Answer, _who: &Caller) -> Answer {
+    async fn finish(
+        &self,
+        _desk: &Desk,
+        answer: Answer,
+        _of: Answered<'_>,
+        _who: &Caller,
+    ) -> Answer {
         answer
     }
 

@@ -241,6 +241,43 @@ impl Builder {
     }
 }
 
+#[cfg(feature = "cache")]
+impl Builder {
+    /// Keeps an answer that is too large to send, and answers with a handle, an outline and the first
+    /// page instead; the tool `fetch_cached_response` reads the rest.
+    ///
+    /// Calls that are made ahead are made for the [scope](Self::scope) that was set before.
+    ///
+    /// Filters beyond plain paths run in a child process: call [`child_main`](crate::child_main) first in
+    /// `main`.
+    ///
+    /// ```no_run
+    /// use raincheck::mcp::layers::cache::CacheOptions;
+    /// use raincheck::{Raincheck, TaskContext, Tool, ToolError};
+    ///
+    /// async fn scene(depth: u32, _: TaskContext) -> Result<Vec<String>, ToolError> {
+    ///     Ok((0..10_000 * depth).map(|n| format!("object {n}")).collect())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> std::io::Result<()> {
+    /// let server = Raincheck::builder()
+    ///     .tool(Tool::new("scene", "Lists a scene", scene))
+    ///     .cache(CacheOptions::default());
+    /// server.serve_stdio().await
+    /// # }
+    /// ```
+    pub fn cache(mut self, mut options: raincheck_mcp::layers::cache::CacheOptions) -> Self {
+        if options.filter_child.is_none() {
+            options.filter_child = crate::child::filter_child();
+        }
+        options.warm_scope = self.scope.clone();
+        let cache = raincheck_mcp::layers::cache::CacheLayer::new(options);
+        self.face = self.face.wrap(cache.clone());
+        self.beside(move |engine, stop| async move { cache.run(&engine, stop).await })
+    }
+}
+
 #[cfg(feature = "loopback")]
 impl Builder {
     /// Listens on this machine, so that artifacts are listed with a link to download them. The socket is

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
-#[cfg(feature = "process")]
+#[cfg(any(feature = "cache", feature = "process"))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "process")]
@@ -69,21 +69,27 @@ impl fmt::Debug for Role {
 #[must_use]
 pub fn child_main(roles: &[Role]) -> Option<ExitCode> {
     let code = run(roles, std::env::args_os().skip(1));
-    #[cfg(feature = "process")]
+    #[cfg(any(feature = "cache", feature = "process"))]
     IS_ENTERED.store(code.is_none(), Ordering::Release);
     code
 }
 
 /// Whether this program can be started again as a child.
-#[cfg(feature = "process")]
+#[cfg(any(feature = "cache", feature = "process"))]
 static IS_ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// Holds a program that is a tool, so that it outlives the server.
 #[cfg(feature = "process")]
 const SUPERVISOR: Role = Role { name: "supervisor", run: supervisor_main };
 
+/// Runs filters over cached responses, so that a filter without end is ended with its process.
+#[cfg(feature = "cache")]
+const FILTER: Role = Role { name: "filter", run: raincheck_cache::run_child };
+
 /// The roles of this library.
 const OWN: &[Role] = &[
+    #[cfg(feature = "cache")]
+    FILTER,
     #[cfg(feature = "process")]
     SUPERVISOR,
 ];
@@ -98,6 +104,16 @@ pub fn supervisor() -> Option<Supervisor> {
         return None;
     }
     Supervisor::of_this_program(SUPERVISOR.arguments()).ok()
+}
+
+/// Returns how the child that runs filters is started; `None` when [`child_main`] was not called, so
+/// that this program cannot be one.
+#[cfg(feature = "cache")]
+pub(crate) fn filter_child() -> Option<raincheck_cache::ChildProgram> {
+    if !IS_ENTERED.load(Ordering::Acquire) {
+        return None;
+    }
+    raincheck_cache::ChildProgram::of_this_program(FILTER.arguments()).ok()
 }
 
 fn run(roles: &[Role], mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {

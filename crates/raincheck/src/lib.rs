@@ -43,7 +43,7 @@
 //!
 //! # Parts
 //! [`core`] is the contract as data, [`runtime`] the engine. Features choose the rest: `mcp` (on by
-//! default) the MCP facade, `loopback` links to artifacts, `process` any program as a tool, `schemars` input
+//! default) the MCP facade, `cache` handles for answers that are too large to send, `loopback` links to artifacts, `process` any program as a tool, `schemars` input
 //! schemas derived from types.
 
 mod builder;
@@ -57,6 +57,8 @@ mod listener;
 
 mod child;
 
+#[cfg(feature = "cache")]
+pub use raincheck_cache as cache;
 pub use raincheck_core as core;
 #[cfg(feature = "loopback")]
 pub use raincheck_loopback as loopback;

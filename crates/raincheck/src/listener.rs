@@ -15,7 +15,7 @@ use raincheck_loopback::artifacts::{
 };
 use raincheck_loopback::endpoint::{self, Kind, Place};
 use raincheck_loopback::{Error, Info, Options, Secret, Service, Surface, bind, control};
-use raincheck_mcp::{Control, Links};
+use raincheck_mcp::{Control, Layer, Links};
 use raincheck_runtime::{Handle, Kept};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
@@ -76,6 +76,8 @@ struct Inner {
     engine: Handle,
     started_at: Timestamp,
     stop: CancellationToken,
+    /// What answers calls of its own tools.
+    layers: Vec<Arc<dyn Layer>>,
     /// The listener while it serves.
     serving: TaskTracker,
     open: OnceCell<Open>,
@@ -90,11 +92,17 @@ struct Open {
 
 impl Listener {
     /// Makes a listener that is closed until it is needed, and again when `stop` fires.
-    pub(crate) fn new(listening: LoopbackConfig, engine: Handle, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        listening: LoopbackConfig,
+        engine: Handle,
+        layers: Vec<Arc<dyn Layer>>,
+        stop: CancellationToken,
+    ) -> Self {
         Self(Arc::new(Inner {
             listening,
             started_at: engine.now(),
             engine,
+            layers,
             stop,
             serving: TaskTracker::new(),
             open: OnceCell::new(),
@@ -169,7 +177,8 @@ impl Listener {
 
     fn calls(&self) -> Arc<dyn control::Calls> {
         let links: Arc<dyn Links> = Arc::new(self.clone());
-        let control = Control::new(self.0.engine.clone(), Some(links));
+        let control =
+            Control::new(self.0.engine.clone(), Some(links)).with_layers(self.0.layers.clone());
         Arc::new(Calls { control, closing: self.0.stop.clone() })
     }
 }

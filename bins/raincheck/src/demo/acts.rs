@@ -1,5 +1,6 @@
 //! What the demo shows.
 
+mod large;
 mod recovery;
 
 use serde_json::{Value, json};
@@ -17,7 +18,8 @@ pub(super) async fn all(session: &mut Session) -> Result<(), Unmet> {
     long_call(session).await?;
     failure(session).await?;
     recovery::show(session).await?;
-    cancel(session).await
+    cancel(session).await?;
+    large::show(session).await
 }
 
 async fn long_call(session: &Session) -> Result<(), Unmet> {

@@ -1,4 +1,4 @@
-//! The three programs of the demo: this binary again, as any program would be.
+//! The four programs of the demo: this binary again, as any program would be.
 //!
 //! They know nothing of Raincheck but the contract of command tools: JSON on standard input, files
 //! and a control channel named by environment variables, an exit code.
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::runtime;
 
 /// The programs, as roles of this binary.
-pub(crate) const ROLES: &[Role] = &[RENDER, FAIL, ENDLESS];
+pub(crate) const ROLES: &[Role] = &[RENDER, FAIL, ENDLESS, LIST];
 
 /// Renders a picture frame by frame.
 pub(super) const RENDER: Role = Role { name: "demo-render", run: || ended(run(render())) };
@@ -25,6 +25,12 @@ pub(super) const FAIL: Role = Role { name: "demo-fail", run: || ended(fail()) };
 
 /// Never ends by itself.
 pub(super) const ENDLESS: Role = Role { name: "demo-endless", run: || ended(run(endless())) };
+
+/// Answers with more than a model can read.
+pub(super) const LIST: Role = Role { name: "demo-list", run: || ended(list()) };
+
+/// How many objects the list has.
+pub(super) const N_OBJECTS: u64 = 2000;
 
 /// The file, in the folder it is started in, where `render` notes each of its starts.
 pub(super) const STARTS: &str = "starts.log";
@@ -82,6 +88,19 @@ fn fail() -> io::Result<ExitCode> {
     writeln!(err, "loading {name}")?;
     writeln!(err, "texture wood.png: no such texture")?;
     Ok(ExitCode::from(UNUSABLE))
+}
+
+fn list() -> io::Result<ExitCode> {
+    inputs()?;
+    let object = |n: u64| {
+        let kind = if n % 50 == 7 { "light" } else { "mesh" };
+        json!({ "name": format!("{kind} {n}"), "kind": kind, "shadow": n % 100 == 7,
+                "position": [n, n * 2, n * 3] })
+    };
+    let scene =
+        json!({ "scene": "house", "objects": (0..N_OBJECTS).map(object).collect::<Vec<_>>() });
+    fs::write(named("RAINCHECK_RESULT_FILE")?, scene.to_string())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn endless() -> io::Result<ExitCode> {

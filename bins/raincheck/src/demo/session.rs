@@ -11,7 +11,7 @@ use raincheck_app::instance;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::programs::{ENDLESS, FAIL, RENDER, STARTS};
+use super::programs::{ENDLESS, FAIL, LIST, RENDER, STARTS};
 use super::server::Server;
 use super::{Answer, Transcript, Unmet, expect};
 
@@ -119,6 +119,7 @@ fn configuration(binary: &Path) -> String {
     [
         tool("render", "Renders a picture", &RENDER, &format!("wait_s = 0.4\n{schema}")),
         tool("bake", "Bakes a scene", &FAIL, "wait_s = 10"),
+        tool("list_scene", "Lists a scene", &LIST, "wait_s = 10\nread_only = true"),
         tool("watch", "Watches for ever", &ENDLESS, "wait_s = 0.4\non_exit = \"stop\""),
     ]
     .concat()

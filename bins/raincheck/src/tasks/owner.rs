@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use super::place::Place;
 
 /// An open connection to the server that owns the store.
-pub(super) struct Owner {
+pub(crate) struct Owner {
     connection: Connection,
-    pub(super) pid: u32,
+    pub(crate) pid: u32,
     scope: String,
 }
 
 impl Owner {
     /// Connects to the server that owns a store; `None` when none can be reached.
-    pub(super) async fn reach(place: &Place) -> Option<Self> {
+    pub(crate) async fn reach(place: &Place) -> Option<Self> {
         let pid = place.reader.last_owner()?;
         let is_owner = |one: &Endpoint| one.pid == pid && one.kind == Kind::Http;
         for endpoint in endpoint::all(&place.endpoints).into_iter().filter(is_owner) {
@@ -36,7 +36,7 @@ impl Owner {
     }
 
     /// Calls one of the task tools and returns its answer.
-    pub(super) async fn call<T: DeserializeOwned>(
+    pub(crate) async fn call<T: DeserializeOwned>(
         &mut self,
         tool: &str,
         arguments: Value,
@@ -60,7 +60,7 @@ impl Owner {
 }
 
 /// Puts an error answer into words.
-fn refused(status: u16, body: &[u8]) -> Failure {
+pub(crate) fn refused(status: u16, body: &[u8]) -> Failure {
     #[derive(Deserialize)]
     struct Body {
         error: Told,

@@ -20,20 +20,20 @@ use crate::{BINARY, THIS};
 
 /// A store, and who asks.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) path: PathBuf,
-    pub(super) reader: Reader,
-    pub(super) scope: Scope,
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) reader: Reader,
+    pub(crate) scope: Scope,
     /// Where the servers of this user tell programs how to call them.
-    pub(super) endpoints: PathBuf,
+    pub(crate) endpoints: PathBuf,
     /// The lanes of the configuration.
-    pub(super) lanes: Vec<(LaneId, lane::Config)>,
-    pub(super) now: Timestamp,
+    pub(crate) lanes: Vec<(LaneId, lane::Config)>,
+    pub(crate) now: Timestamp,
 }
 
 impl Place {
     /// Finds the store that the flags and the configuration name, as a server would.
-    pub(super) fn find(
+    pub(crate) fn find(
         shared: &Shared,
         serving: &Serving,
         now: Timestamp,
@@ -59,12 +59,12 @@ impl Place {
     }
 
     /// Returns the folder with the logs and artifacts of the tasks.
-    pub(super) fn files(&self) -> PathBuf {
+    pub(crate) fn files(&self) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join("tasks")
     }
 
     /// Returns when the program of a task ended, if no server has recorded that yet.
-    pub(super) fn unrecorded_end(&self, record: &TaskRecord) -> Option<Timestamp> {
+    pub(crate) fn unrecorded_end(&self, record: &TaskRecord) -> Option<Timestamp> {
         if record.state.is_terminal() || record.attempt == 0 {
             return None;
         }
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// Reads a task as it was last committed.
-    pub(super) fn view(&self, id: TaskId) -> Result<View, Failure> {
+    pub(crate) fn view(&self, id: TaskId) -> Result<View, Failure> {
         match self.reader.find(&self.scope, id).map_err(|error| unreadable(&error))? {
             Found::Task(record, payload) => Ok(View {
                 progress: payload.progress.clone(),
@@ -89,7 +89,7 @@ impl Place {
     }
 
     /// Says that the scope has no such task.
-    pub(super) fn unknown(&self, id: TaskId) -> Failure {
+    pub(crate) fn unknown(&self, id: TaskId) -> Failure {
         let scope = raincheck::core::text::escape(self.scope.as_str());
         Failure::failed(
             format!("the scope `{scope}` has no task {id}"),
@@ -99,7 +99,7 @@ impl Place {
 }
 
 /// Says why a store cannot be read.
-pub(super) fn unreadable(error: &store::Error) -> Failure {
+pub(crate) fn unreadable(error: &store::Error) -> Failure {
     let next = error.hint.as_deref().unwrap_or("run: raincheck doctor");
     Failure::failed(error.message.to_string(), next)
 }

@@ -16,24 +16,24 @@ const BAR: usize = 20;
 const MAX_WORDS: usize = 60;
 
 /// Makes text from outside safe to show on one line.
-pub(super) fn safe(text: &str) -> String {
+pub(crate) fn safe(text: &str) -> String {
     escape(text).into_owned()
 }
 
 /// Prints one JSON object on a line of its own.
-pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     cli::print(&(line_of(value)? + "\n"))
 }
 
 /// Writes one JSON object.
-pub(super) fn line_of(value: &impl Serialize) -> Result<String, Failure> {
+pub(crate) fn line_of(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|error| {
         Failure::failed(format!("the answer cannot be written: {error}"), "leave out --json")
     })
 }
 
 /// Writes a span as people say it, in its two largest units.
-pub(super) fn span(span: Duration) -> String {
+pub(crate) fn span(span: Duration) -> String {
     let s = span.as_secs();
     match s {
         0 => format!("{} ms", span.as_millis()),
@@ -45,7 +45,7 @@ pub(super) fn span(span: Duration) -> String {
 }
 
 /// Writes how far something is, with a bar where it is seen.
-pub(super) fn progress(progress: &Progress, has_bar: bool) -> String {
+pub(crate) fn progress(progress: &Progress, has_bar: bool) -> String {
     let mut parts = Vec::new();
     if let Some(share) = share(progress) {
         if has_bar {
@@ -85,19 +85,19 @@ fn bar(share: f64) -> String {
 
 /// One cell of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     style: Option<Style>,
 }
 
 impl Cell {
     /// Makes a cell of text that is safe to show.
-    pub(super) const fn plain(text: String) -> Self {
+    pub(crate) const fn plain(text: String) -> Self {
         Self { text, style: None }
     }
 
     /// Makes a cell that shows a state in its colour.
-    pub(super) fn of_state(state: State) -> Self {
+    pub(crate) fn of_state(state: State) -> Self {
         let style = match state {
             State::Succeeded => Some(Style::Green),
             State::Failed | State::TimedOut => Some(Style::Red),
@@ -109,7 +109,7 @@ impl Cell {
     }
 
     /// Returns the text in its colour.
-    pub(super) fn painted(&self, palette: Palette) -> String {
+    pub(crate) fn painted(&self, palette: Palette) -> String {
         match self.style {
             Some(style) => palette.paint(style, &self.text),
             None => self.text.clone(),
@@ -119,24 +119,24 @@ impl Cell {
 
 /// Rows whose columns stand below each other.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// Begins a table with its headings.
-    pub(super) fn new(headings: &[&str]) -> Self {
+    pub(crate) fn new(headings: &[&str]) -> Self {
         let heading = |text: &&str| Cell { text: (*text).to_owned(), style: Some(Style::Dim) };
         Self { rows: vec![headings.iter().map(heading).collect()] }
     }
 
     /// Adds a row.
-    pub(super) fn row(&mut self, cells: Vec<Cell>) {
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
     /// Writes the table.
-    pub(super) fn text(&self, palette: Palette) -> String {
+    pub(crate) fn text(&self, palette: Palette) -> String {
         let mut widths: Vec<usize> = Vec::new();
         for record in &self.rows {
             widths.resize(widths.len().max(record.len()), 0);

@@ -69,8 +69,13 @@ fn every_key_at_either_end_of_what_it_allows_is_accepted_by_check_and_by_serve()
         table(&mut text, "defaults", &sections["defaults"], &defaults, end);
         table(&mut text, "tools.a", &sections["tools"]["additionalProperties"], &tool, end);
         table(&mut text, "browser", &sections["browser"], &[], end);
-        let client = value(&sections["clients"]["additionalProperties"], end).expect("a number");
+        table(&mut text, "cache", &sections["cache"], &[("warm", r#"[{ tool = "b" }]"#)], end);
+        let warmed = "[tools.b]\ncommand = [\"true\"]\nread_only = true";
+        writeln!(text, "{warmed}").expect("a string");
+        let clients = &sections["clients"]["additionalProperties"]["anyOf"];
+        let client = value(&clients[0], end).expect("a number");
         writeln!(text, "[clients]\nit = {client}").expect("a string");
+        table(&mut text, "clients.other", &clients[1], &[], end);
         // A tool may not ask for more than its lane.
         let folder = folder(&text);
         let config = ["--config", "raincheck.toml"];
@@ -90,7 +95,7 @@ fn what_serve_refuses_check_refuses_in_the_same_words_and_no_credential_is_shown
         "[store]\npath = \"postgres://me:secret@host/db\"\n",
         "[store]\npath = 'postgres://me:secret@host/db?sslpassword=secret'\n",
         "[store]\npath = \"postgres://me:secret@host/db\n",
-        "[cache]\ntotal_mb = 3\n",
+        "[gateway]\nurl = 3\n",
         "[lanes.a]\nmax_runtime_s = 1\n[tools.a]\ncommand = [\"a\"]\nlane = \"a\"\ntimeout_s = 2\n",
     ] {
         let folder = folder(text);

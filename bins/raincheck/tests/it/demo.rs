@@ -27,7 +27,9 @@ fn the_demo_shows_its_acts_and_a_killed_server_and_leaves_nothing() {
         .expect("it runs");
     let shown = out(&demo);
     assert_eq!(code(&demo), Some(0), "{shown}{}", err(&demo));
-    for part in ["task tsk_", "artifact picture.svg", "no such texture", "cancelled"] {
+    for part in
+        ["task tsk_", "artifact picture.svg", "no such texture", "cancelled", "20 lights without"]
+    {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
     let (before, after) = shown.split_once("→ kill -9 ").expect("a kill");

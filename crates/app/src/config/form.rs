@@ -40,6 +40,10 @@ pub(super) enum Form {
     Pointers,
     /// A JSON Schema of an object.
     Schema,
+    /// The arguments of a call.
+    Inputs,
+    /// Tables, each with keys of its own.
+    Tables,
 }
 
 /// A value that is what it must be.
@@ -53,7 +57,8 @@ pub(super) enum Value {
     List(Vec<String>),
     Kinds(Vec<Kind>),
     Env(Env),
-    Schema(Json),
+    Json(Json),
+    Tables,
 }
 
 /// Why a value is not what it must be; the span is narrower than the value where it can be.
@@ -118,6 +123,8 @@ impl Form {
             Self::Schema => {
                 r#"write an object schema: { type = "object", properties = { … } }"#.into()
             }
+            Self::Inputs => "write a table: { depth = 3 }".into(),
+            Self::Tables => "write each as a table of its own, under [[…]]".into(),
         }
     }
 
@@ -147,7 +154,12 @@ impl Form {
             (Self::Env, DeValue::Array(_)) => variables(value).map(Env::Inherit).map(Value::Env),
             (Self::Env, DeValue::Table(_)) => settings(value).map(Env::Fixed).map(Value::Env),
             (Self::Pointers, DeValue::Array(_)) => pointers(value).map(Value::List),
-            (Self::Schema, DeValue::Table(_)) => schema(value).map(Value::Schema),
+            (Self::Schema, DeValue::Table(_)) => schema(value).map(Value::Json),
+            (Self::Inputs, DeValue::Table(_)) => inputs(value).map(Value::Json),
+            (Self::Tables, DeValue::Array(items)) => {
+                let is_table = |item: &Spanned<DeValue<'_>>| item.get_ref().is_table();
+                if items.iter().all(is_table) { Ok(Value::Tables) } else { Err(unlike()) }
+            }
             _ => Err(unlike()),
         }
     }
@@ -316,6 +328,10 @@ fn schema(value: &DeValue<'_>) -> Result<Json, Wrong> {
         });
     }
     Json::of(&value).map_err(|error| error.to_string().into())
+}
+
+fn inputs(value: &DeValue<'_>) -> Result<Json, Wrong> {
+    Json::of(&json(value)?).map_err(|error| error.to_string().into())
 }
 
 /// Turns a value into JSON.

@@ -25,6 +25,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const ZERO: Duration = Duration::ZERO;
 const SECOND: Duration = Duration::from_secs(1);
+/// The most memory that a key may name, in MiB.
+const MOST_MB: u64 = 1 << 20;
 const MILLI: Duration = Duration::from_millis(1);
 
 /// `[store]`.
@@ -132,8 +134,53 @@ pub(super) const BROWSER: &[Key] = &[
     key("ring", Form::Whole(1, 100_000), "How many events of a kind are kept (default 1000)."),
 ];
 
-/// The value of every key of `[clients]`.
+/// `[cache]`.
+pub(super) const CACHE: &[Key] = &[
+    key("enabled", Form::Flag, "Whether large answers are kept under a handle (default true)."),
+    key(
+        "threshold_chars",
+        Form::Whole(4000, 500_000),
+        "Above how many characters an answer is kept and a handle given out (default 48000).",
+    ),
+    key("total_mb", Form::Whole(1, MOST_MB), "The most it holds, in MiB (default 256)."),
+    key("scope_mb", Form::Whole(1, MOST_MB), "The most it holds for one owner (default 128)."),
+    key("entry_mb", Form::Whole(1, 1024), "The largest answer that is kept (default 64)."),
+    key(
+        "ttl_s",
+        Form::Seconds(SECOND, DAY),
+        "How long an answer is kept after it was read last (default 1800).",
+    ),
+    key(
+        "absolute_ttl_s",
+        Form::Seconds(SECOND, MONTH),
+        "How long an answer is kept however often it is read (default 14400).",
+    ),
+    key("warm", Form::Tables, "Calls whose answers are kept ahead: [[cache.warm]]."),
+];
+
+/// `[[cache.warm]]`.
+pub(super) const WARM: &[Key] = &[
+    key("tool", Form::Text, "A tool that changes nothing, or may be run twice."),
+    key("inputs", Form::Inputs, "Its arguments (default none)."),
+    key(
+        "every_s",
+        Form::Seconds(Duration::from_secs(10), DAY),
+        "How often it is called again (default once, at the start).",
+    ),
+];
+
+/// What a key of `[clients]` is when it is a number.
 pub(super) const CLIENT: Form = Form::Seconds(MILLI, DAY);
+
+/// What a key of `[clients]` may say when it is a table.
+pub(super) const CLIENT_KEYS: &[Key] = &[
+    key("timeout_s", CLIENT, "The longest call."),
+    key(
+        "max_chars",
+        Form::Whole(4000, 500_000),
+        "The longest answer, in characters; a longer one is kept under a handle.",
+    ),
+];
 
 /// The sections of a file, with what they are for.
 pub(super) const SECTIONS: &[(&str, &str)] = &[
@@ -141,6 +188,7 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("lanes", "Named queues: [lanes.NAME]."),
     ("defaults", "Keys for every tool that does not set them itself."),
     ("tools", "Programs that are tools: [tools.NAME]."),
-    ("clients", "The longest call, in seconds, of clients by their name."),
+    ("clients", "The longest call of clients by their name, in seconds; or a table."),
+    ("cache", "Large answers that are kept under a handle."),
     ("browser", "Settings of browser-mcp."),
 ];

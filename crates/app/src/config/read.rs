@@ -1,19 +1,19 @@
 //! From the text of a file to data, collecting every problem on the way.
 
+mod cache;
 mod lanes;
 mod section;
 mod tools;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::form::Value;
 use super::problem::Problems;
-use super::{File, Overrides, Store, keys};
+use super::{Client, File, Overrides, Store, keys};
 use section::{Section, check, entries, unknown};
 
 /// Reads the text of a file.
@@ -61,6 +61,9 @@ fn sections(
     if let Some(value) = found.get("browser") {
         file.browser = Section::read(value, "browser", &[keys::BROWSER], problems).into();
     }
+    if let Some(value) = found.get("cache") {
+        file.cache = cache::read(value, &file.tools, problems);
+    }
     file.sections = found.into_keys().collect();
     file
 }
@@ -97,13 +100,21 @@ fn store(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Option<Store>
     store
 }
 
-fn clients(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> BTreeMap<String, Duration> {
+fn clients(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> BTreeMap<String, Client> {
     let mut clients = BTreeMap::new();
     for (name, value) in entries(value, "clients", problems) {
         let path = format!("clients.{}", name.get_ref());
-        if let Some(Value::Span(timeout)) = check(keys::CLIENT, value, &path, problems) {
-            clients.insert(name.get_ref().to_string(), timeout);
-        }
+        let client = if value.get_ref().is_table() {
+            let section = Section::read(value, &path, &[keys::CLIENT_KEYS], problems);
+            let max_chars = section.whole("max_chars").and_then(|n| usize::try_from(n).ok());
+            Client { timeout: section.seconds("timeout_s"), max_chars }
+        } else {
+            match check(keys::CLIENT, value, &path, problems) {
+                Some(Value::Span(timeout)) => Client { timeout: Some(timeout), max_chars: None },
+                _ => continue,
+            }
+        };
+        clients.insert(name.get_ref().to_string(), client);
     }
     clients
 }

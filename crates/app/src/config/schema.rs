@@ -27,7 +27,11 @@ fn section(name: &str, about: &str) -> Value {
         "defaults" => object(&[keys::POLICY], &[]),
         "tools" => each(&object(&[keys::TOOL, keys::POLICY], &["command"])),
         "browser" => object(&[keys::BROWSER], &[]),
-        "clients" => each(&form(keys::CLIENT)),
+        "cache" => object(&[keys::CACHE], &[]),
+        "clients" => {
+            let client = object(&[keys::CLIENT_KEYS], &[]);
+            each(&json!({ "anyOf": [form(keys::CLIENT), client] }))
+        }
         _ => json!({ "type": "object" }),
     };
     described(schema, about)
@@ -90,5 +94,7 @@ fn form(form: Form) -> Value {
         Form::Schema => {
             json!({ "type": "object", "properties": { "type": { "const": "object" } }, "required": ["type"] })
         }
+        Form::Inputs => json!({ "type": "object" }),
+        Form::Tables => json!({ "type": "array", "items": object(&[keys::WARM], &["tool"]) }),
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args as _, Command, FromArgMatches as _};
 use expect_test::{Expect, expect};
 use raincheck_core::cancel::OnExit;
+use raincheck_core::content::Json;
 use raincheck_core::error::Kind;
 
-use super::{Env, File, LimitFlags, Overrides, Store, parse, schema};
+use super::{Cache, Client, Env, File, LimitFlags, Overrides, Store, Warm, parse, schema};
 use crate::binary::Binary;
 
 fn good(text: &str) -> File {
@@ -128,7 +129,7 @@ fn sections_of_other_binaries_are_accepted_and_told() {
     };
     let idle: Vec<&str> = file.idle_sections(&binary).collect();
     assert_eq!(idle, ["browser", "tools"]);
-    assert_eq!(file.clients["a b"], Duration::from_millis(25_500));
+    assert_eq!(file.clients["a b"].timeout, Some(Duration::from_millis(25_500)));
 }
 
 #[test]
@@ -269,7 +270,7 @@ command = ["x"]
                 |
              13 | [tool.x]
                 |  ^^^^
-                = did you mean `tools`? known here: store, lanes, defaults, tools, clients, browser
+                = did you mean `tools`? known here: store, lanes, defaults, tools, clients, cache, browser
         "#]],
     );
 }
@@ -458,4 +459,75 @@ fn the_json_schema_names_every_key_and_compiles() {
         assert!(tool[key]["description"].is_string(), "{key}");
     }
     assert!(schema["properties"]["defaults"]["properties"]["command"].is_null());
+}
+
+#[test]
+fn what_the_cache_may_hold_and_call_ahead_is_read_and_checked() {
+    // [CACHE-9]
+    let file = good(
+        "[cache]\nthreshold_chars = 20000\nscope_mb = 2\nentry_mb = 1\nttl_s = 3\n\
+         [tools.scene]\ncommand = [\"a\"]\nread_only = true\n\
+         [[cache.warm]]\ntool = \"scene\"\ninputs = { depth = 3 }\nevery_s = 60\n",
+    );
+    let Cache { is_enabled, limits, warm } = file.cache;
+    assert!(is_enabled);
+    assert_eq!(
+        (limits.whole("scope_mb"), limits.whole("threshold_chars")),
+        (Some(2), Some(20_000))
+    );
+    assert_eq!(limits.span("ttl_s"), Some(Duration::from_secs(3)));
+    let every = Some(Duration::from_secs(60));
+    let inputs = Json::parse(r#"{"depth":3}"#).expect("JSON");
+    assert_eq!(warm, [Warm { tool: "scene".into(), inputs, every }]);
+    assert!(!good("[cache]\nenabled = false\n").cache.is_enabled);
+    assert!(good("[cache]\nwarm = [{ tool = \"observe\" }]\n").cache.warm[0].every.is_none());
+}
+
+#[test]
+fn a_tool_that_may_change_something_is_not_called_ahead() {
+    bad(
+        "[tools.burn]\ncommand = [\"a\"]\n[cache]\nentry_mb = 200\n[[cache.warm]]\ntool = \"burn\"\n\
+         [[cache.warm]]\ntool = \"nothing\"\n[[cache.warm]]\nevery_s = 1\n",
+        &expect![[r#"
+            5 problems in raincheck.toml
+
+            raincheck.toml:4:12: `cache.entry_mb` is 200, above the 128 of `cache.scope_mb`
+               |
+             4 | entry_mb = 200
+               |            ^^^
+               = write at most 128, or raise `cache.scope_mb`
+
+            raincheck.toml:6:8: `burn` may change something, so it is not called unasked
+               |
+             6 | tool = "burn"
+               |        ^^^^^^
+               = name a tool with `read_only = true` or `idempotent = true`
+
+            raincheck.toml:8:8: no tool is named `nothing`
+               |
+             8 | tool = "nothing"
+               |        ^^^^^^^^^
+               = name one of [tools.NAME] in this file
+
+            raincheck.toml:9:1: [[cache.warm]] has no `tool`
+               |
+             9 | [[cache.warm]]
+               | ^^^^^^^^^^^^^^
+               = name the tool: tool = "…"
+
+            raincheck.toml:10:11: `cache.warm.every_s` is 1
+                |
+             10 | every_s = 1
+                |           ^
+                = write seconds from 10 to 86400, such as 10 or 0.5
+        "#]],
+    );
+}
+
+#[test]
+fn a_client_is_a_number_of_seconds_or_a_table() {
+    let file = good("[clients]\na = 25\nb = { timeout_s = 9, max_chars = 10000 }\n");
+    let (nine, most) = (Some(Duration::from_secs(9)), Some(10_000));
+    assert_eq!(file.clients["b"], Client { timeout: nine, max_chars: most });
+    assert_eq!(file.clients["a"].max_chars, None);
 }

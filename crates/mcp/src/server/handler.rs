@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
     Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    PaginatedRequestParams, ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -23,7 +23,7 @@ use super::{Server, panics, peer, result};
 use crate::answer::Answer;
 use crate::call::Told;
 use crate::caller::{Caller, Connection, Listener};
-use crate::surface::{Call, Method};
+use crate::surface::{Answered, Call, Method, Surface};
 
 /// A server, as one connection sees it.
 #[derive(Clone, Debug)]
@@ -63,6 +63,7 @@ impl Session {
             Listener::new(Box::new(to), now)
         });
         let caller = Caller::new(self.connection.clone(), arrival, most)
+            .of_client(client.as_ref().map(|client| client.name.as_str()))
             .with_listener(listener)
             .with_peer(Box::new(peer::Client(context.peer.clone())));
         match flight {
@@ -85,10 +86,13 @@ impl Session {
         let answer = match owner {
             Owner::Layer(layer) => {
                 who.begins_nothing();
-                let answered = layer.call(&inner.desk, call, &mut who).await;
-                answered.unwrap_or_else(|refused| Answer::refused(&refused))
+                match layer.call(&inner.desk, call, &mut who).await {
+                    Ok(answer) => answer,
+                    Err(refused) => inner.registry.first().refuse(&inner.desk, &refused),
+                }
             }
             Owner::Surface(surface) => {
+                let asked = call.clone();
                 let told = match self.take(call, &who).await {
                     Ok(call) => surface.call(&inner.desk, call, &mut who).await,
                     Err(error) => Err(error.into()),
@@ -101,7 +105,7 @@ impl Session {
                 if who.leave().await.is_err() && (who.is_cancelled() || !is_short) {
                     return Err(over());
                 }
-                match told {
+                let answer = match told {
                     Ok(Told::Live(view)) => {
                         let mut layers = inner.registry.layers().iter().rev();
                         if let Some(ticket) = layers.find_map(|layer| layer.ticket(&view, &who)) {
@@ -111,19 +115,32 @@ impl Session {
                     }
                     Ok(told) => surface.write(&inner.desk, told, &who),
                     Err(refused) => surface.refuse(&inner.desk, &refused),
-                }
+                };
+                self.finish(answer, &asked, surface, &who).await
             }
         };
-        let mut answer = answer;
-        for layer in inner.registry.layers().iter().rev() {
-            answer = layer.finish(answer, &who).await;
-        }
         Ok(result::result(answer, inner.options.is_structured).into())
+    }
+
+    /// Lets the layers change what a surface answered.
+    async fn finish(
+        &self,
+        mut answer: Answer,
+        call: &Call,
+        surface: &dyn Surface,
+        who: &Caller,
+    ) -> Answer {
+        let inner = &self.server.0;
+        let of = Answered { call, surface };
+        for layer in inner.registry.layers().iter().rev() {
+            answer = layer.finish(&inner.desk, answer, of, who).await;
+        }
+        answer
     }
 
     async fn take(&self, mut call: Call, who: &Caller) -> Result<Call, Error> {
         for layer in self.server.0.registry.layers() {
-            call.arguments = layer.take(call.arguments, who).await?;
+            call.arguments = layer.take(&self.server.0.desk, call.arguments, who).await?;
         }
         Ok(call)
     }
@@ -146,7 +163,7 @@ impl Session {
 impl ServerHandler for Session {
     fn get_info(&self) -> ServerConfig {
         let options = &self.server.0.options;
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(self.server.capabilities())
             .with_server_info(
                 Implementation::new(&options.name, &options.version).with_title("Raincheck"),
             )

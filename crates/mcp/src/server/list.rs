@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 
 use raincheck_core::content::Json;
 use raincheck_core::tool::Hints;
 
-use crate::surface::Shown;
+use crate::surface::{Layer, Shown};
 
-pub(super) fn tool(shown: &Shown) -> Tool {
+pub(super) fn tool(shown: &Shown, layers: &[Arc<dyn Layer>]) -> Tool {
+    let meta = layers.iter().find_map(|layer| layer.meta(shown)?.read::<JsonObject>().ok());
     let Shown { name, title, description, schema, hints } = shown.clone();
-    Tool::new(name, description, object(&schema))
+    let tool = Tool::new(name, description, object(&schema))
         .with_title(title)
-        .with_annotations(annotations(hints))
+        .with_annotations(annotations(hints));
+    match meta {
+        Some(meta) => tool.with_meta(MetaObject(meta)),
+        None => tool,
+    }
 }
 
 /// Reads a schema as the object that the protocol asks for.

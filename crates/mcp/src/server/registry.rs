@@ -71,6 +71,11 @@ impl Registry {
         &self.surfaces
     }
 
+    /// Returns the surface in whose words a layer's refusals are told.
+    pub(super) fn first(&self) -> &dyn Surface {
+        self.surfaces.first().map_or(&Canonical, |surface| &**surface)
+    }
+
     pub(super) fn layers(&self) -> &[Arc<dyn Layer>] {
         &self.layers
     }

@@ -126,6 +126,10 @@ impl Surface for Browser {
     fn refuse(&self, desk: &Desk, refused: &Refused) -> Answer {
         self.refused(desk, refused).with_marks_escaped()
     }
+
+    fn whose(&self) -> &'static str {
+        PAGE
+    }
 }
 
 impl Browser {

@@ -57,8 +57,8 @@ impl Surface for Canonical {
         direct::write(desk, told, who)
     }
 
-    fn refuse(&self, _desk: &Desk, refused: &Refused) -> Answer {
-        Answer::refused(refused)
+    fn refuse(&self, desk: &Desk, refused: &Refused) -> Answer {
+        direct::refuse(desk, refused)
     }
 }
 

@@ -149,6 +149,14 @@ impl Argument for f64 {
     }
 }
 
+impl Argument for bool {
+    const EXPECTED: &'static str = "true or false";
+
+    fn of(value: Value) -> Option<Self> {
+        value.as_bool()
+    }
+}
+
 impl Argument for Vec<String> {
     const EXPECTED: &'static str = "an array of strings";
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use raincheck_mcp::{Answer, Caller, Layer, Options};
+use raincheck_mcp::{Answer, Answered, Caller, Desk, Layer, Options};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -17,7 +17,7 @@ struct Counted(Arc<AtomicUsize>);
 
 #[async_trait]
 impl Layer for Counted {
-    async fn finish(&self, answer: Answer, _who: &Caller) -> Answer {
+    async fn finish(&self, _: &Desk, answer: Answer, _: Answered<'_>, _: &Caller) -> Answer {
         self.0.fetch_add(1, Ordering::SeqCst);
         answer
     }

@@ -8,7 +8,8 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::store::Durability;
 use raincheck_core::tool::{Hints, ToolSpec};
 use raincheck_mcp::{
-    Answer, Call, Caller, Desk, Layer, Method, Options, Refused, Server, Shown, Surface, Told,
+    Answer, Answered, Call, Caller, Desk, Layer, Method, Options, Refused, Server, Shown, Surface,
+    Told,
 };
 use raincheck_runtime::{View, start};
 use serde_json::{Value, json};
@@ -75,7 +76,7 @@ impl Layer for Wrapping {
         Ok(Answer::json(&*self.seen.lock().expect("sound")))
     }
 
-    async fn take(&self, arguments: Json, _who: &Caller) -> Result<Json, Error> {
+    async fn take(&self, _desk: &Desk, arguments: Json, _who: &Caller) -> Result<Json, Error> {
         let value: Value = arguments.read().expect("JSON");
         match value.get("$instead") {
             Some(Value::Null) => Err(Error::new(Kind::CacheMiss, "nothing is there")),
@@ -89,7 +90,7 @@ impl Layer for Wrapping {
         None
     }
 
-    async fn finish(&self, answer: Answer, _who: &Caller) -> Answer {
+    async fn finish(&self, _: &Desk, answer: Answer, _: Answered<'_>, _: &Caller) -> Answer {
         match answer.as_text() {
             Some(text) if text.len() > 100 && !answer.is_error() => {
                 Answer::json(&json!({"cut": text.len()}))
@@ -185,7 +186,7 @@ async fn a_panic_of_a_call_answers_that_call_and_the_server_goes_on() {
 
     #[async_trait]
     impl Layer for Broken {
-        async fn take(&self, arguments: Json, _who: &Caller) -> Result<Json, Error> {
+        async fn take(&self, _desk: &Desk, arguments: Json, _who: &Caller) -> Result<Json, Error> {
             assert!(arguments.get() != r#"{"a":1}"#, "a fault of the server");
             Ok(arguments)
         }

@@ -7,6 +7,8 @@
     reason = "a test that meets something else has failed"
 )]
 
+#[cfg(feature = "cache")]
+mod cache;
 mod calls;
 mod client;
 mod control;

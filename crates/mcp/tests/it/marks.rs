@@ -61,12 +61,19 @@ async fn hostile(attempt: Attempt, context: TaskContext, learned: Learned) -> Ou
             let error = Error::new(Kind::ToolFailed, "it threw an error");
             Outcome::Failed(error.with_quoted(said, Some(details)))
         }
+        "large" => {
+            let item = |n: u32| json!({ "id": n, "a": [{ said.clone(): said }] });
+            let items: Vec<Value> = (0..200).map(item).collect();
+            let result = json!({ "first": said, said.clone(): items });
+            Outcome::Succeeded(vec![Content::Json(Json::of(&result).expect("JSON"))])
+        }
         "timeout" => {
             let error = Error::new(Kind::RunTimeout, "it was stopped at its limit");
             Outcome::Failed(error.with_quoted(said, None))
         }
         _ => {
-            let result = Json::of(&json!({ "title": said })).expect("JSON");
+            let titles = if action == "long" { 300 } else { 1 };
+            let result = Json::of(&json!({ "title": vec![said; titles] })).expect("JSON");
             let raw = serde_json::value::RawValue::from_string(result.get().to_owned());
             let raw = raw.expect("JSON");
             let reply = Reply { result: Some(&raw), ..Reply::default() };
@@ -239,7 +246,7 @@ fn fenced(place: &str, value: &Ordered, mark: &str) -> usize {
 fn mark_of(value: &Ordered) -> Option<String> {
     match value {
         Ordered::Object(members) => members.iter().find_map(|(name, value)| match name.as_str() {
-            "untrusted_ends" => value.as_str().map(str::to_owned),
+            "untrusted_begins" => Some(value.as_str()?.split(':').next()?.to_owned()),
             _ => mark_of(value),
         }),
         Ordered::List(items) => items.iter().find_map(mark_of),
@@ -399,4 +406,76 @@ async fn no_text_of_a_program_leaves_the_mark_in_a_progress_notification() {
         seen.push((*mark).to_owned());
         learned.lock().expect("sound").push_str(mark);
     }
+}
+
+/// A server that keeps what is large.
+#[cfg(feature = "cache")]
+fn keeping(options: Options) -> Options {
+    use raincheck_mcp::layers::cache::{CacheLayer, CacheOptions, ClientLimits};
+    let limits = ClientLimits::default().of_all(8000);
+    options.wrap(CacheLayer::new(CacheOptions { limits, ..CacheOptions::default() }))
+}
+
+/// Reads an entry in every way there is.
+#[cfg(feature = "cache")]
+async fn read_in_every_way(victim: &mut Victim, id: &str) {
+    for (more, is_said) in [
+        (json!({"action": "get_page"}), true),
+        (json!({"action": "get_page", "page": 2, "page_size_kb": 4}), true),
+        (json!({"action": "get_page", "page": 99}), false),
+        (json!({"action": "get_page", "path": "/firs"}), false),
+        (json!({"action": "get_page", "path": "/nowhere/at/all"}), false),
+        (json!({"action": "get", "path": "/first"}), true),
+        (json!({"action": "get"}), false),
+        (json!({"action": "outline"}), true),
+        (json!({"action": "search", "query": "ignore-the"}), true),
+        (json!({"action": "search", "query": "["}), false),
+        (json!({"action": "sample"}), true),
+        (json!({"action": "filter", "jq_filter": ".first"}), true),
+        (json!({"action": "filter", "jq_filter": "."}), true),
+        (json!({"action": "filter", "jq_filter": ".first.x"}), false),
+        (json!({"action": "filter", "jq_filter": ".["}), false),
+        (json!({"action": "info"}), false),
+        (json!({"action": "list"}), false),
+        (json!({"action": "delete"}), false),
+        (json!({"action": "info"}), false),
+    ] {
+        let mut arguments = more.clone();
+        if more["action"] != "list" {
+            arguments["cache_id"] = id.into();
+        }
+        let (told, n) = victim.call("fetch_cached_response", arguments).await;
+        assert!(n > 0 || !is_said, "{more}: {told}");
+    }
+}
+
+#[cfg(feature = "cache")]
+#[tokio::test(start_paused = true)]
+async fn no_text_of_an_entry_leaves_the_mark_on_any_way_to_it() {
+    // [CACHE-11]
+    let mut victim = Victim::open(keeping(Options::new("0.0.0"))).await;
+    let (told, n) = victim.call("interact", json!({"action": "large"})).await;
+    assert!(n > 0 && told["cached"] == true, "{told}");
+    let id = told["cache_id"].as_str().expect("a handle").to_owned();
+    let broken = json!({"v": {"$cache": id, "path": "/firs"}});
+    victim.call("interact", broken).await;
+    read_in_every_way(&mut victim, &id).await;
+}
+
+#[cfg(feature = "cache")]
+#[tokio::test(start_paused = true)]
+async fn no_text_of_a_page_leaves_the_mark_when_it_is_kept() {
+    // [CACHE-11]
+    let browser = Options::new("0.0.0").offer(Browser::new(NoTabs));
+    let mut victim = Victim::open(keeping(browser)).await;
+    let (told, n) = victim.call("interact", json!({"action": "long"})).await;
+    assert!(n > 0 && told["cached"] == true, "{told}");
+    let id = told["cache_id"].as_str().expect("a handle").to_owned();
+    for action in ["get_page", "outline", "sample"] {
+        let read = json!({"action": action, "cache_id": id});
+        let (told, n) = victim.call("fetch_cached_response", read).await;
+        assert!(n > 0, "{action}: {told}");
+    }
+    let path = json!({"action": "get_page", "cache_id": id, "path": "/resul"});
+    victim.call("fetch_cached_response", path).await;
 }

@@ -94,7 +94,12 @@ impl Session {
 
     /// Connects a second client, of another scope, to the engine of the first.
     pub(crate) fn of_scope(&self, scope: &str) -> Self {
-        let setup = Setup { scope: Scope::new(scope), ..Setup::default() };
+        self.of_scope_with(scope, Options::new("0.0.0"))
+    }
+
+    /// Connects a second client to the engine of the first, through a server of its own.
+    pub(crate) fn of_scope_with(&self, scope: &str, options: Options) -> Self {
+        let setup = Setup { scope: Scope::new(scope), options, ..Setup::default() };
         Self::attach(self.handle.clone(), setup, JoinSet::new(), || {})
     }
 

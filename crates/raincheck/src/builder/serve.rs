@@ -111,8 +111,9 @@ fn listen(
     mut face: raincheck_mcp::Options,
     stop: &CancellationToken,
 ) -> (raincheck_mcp::Options, impl Future<Output = ()> + use<>) {
+    let layers = face.layers.clone();
     let listener =
-        listening.map(|listening| Listener::new(listening, engine.clone(), stop.clone()));
+        listening.map(|listening| Listener::new(listening, engine.clone(), layers, stop.clone()));
     let links = listener.clone().map(|listener| Arc::new(listener) as Arc<dyn Links>);
     let run = async {
         if let Some(listener) = listener {

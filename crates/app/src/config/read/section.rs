@@ -96,9 +96,9 @@ impl Section {
         Some(env)
     }
 
-    pub(super) fn schema(&self, key: &str) -> Option<&Json> {
-        let Value::Schema(schema) = self.get(key)? else { return None };
-        Some(schema)
+    pub(super) fn json(&self, key: &str) -> Option<&Json> {
+        let Value::Json(json) = self.get(key)? else { return None };
+        Some(json)
     }
 
     fn get(&self, key: &str) -> Option<&Value> {

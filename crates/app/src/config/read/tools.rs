@@ -81,7 +81,7 @@ impl Policy<'_> {
     fn spec(&self, name: &str, command: &[String], layers: &Layers<'_>) -> ToolSpec {
         let own = layers.own;
         let description = own.text("description").map_or_else(|| runs(command), str::to_owned);
-        let schema = own.schema("input_schema").cloned().unwrap_or_else(any_object);
+        let schema = own.json("input_schema").cloned().unwrap_or_else(any_object);
         let mut spec = ToolSpec::new(name, &description, schema);
         if let Some(title) = own.text("title") {
             spec.title = title.into();

@@ -152,7 +152,7 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To, mark: &Mark) -> Answer
         }),
         correlation_id,
     };
-    let answer = Answer::json(&command).with_beside(blocks);
+    let answer = Answer::json(&command).with_beside(blocks).of_task(record, Spelling::Correlation);
     let is_failure = to == To::Submitter && error.is_some() && record.state != State::Expired;
     if is_failure { answer.into_failure() } else { answer }
 }

@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::TaskId;
+use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_runtime::{Request, View};
 
 use super::{TOOL, handle, words};
-use crate::answer::{Answer, Failure, shown};
+use crate::answer::{Answer, Failure, Refused, shown};
 use crate::call::{Told, cancelled, run};
 use crate::caller::Caller;
 use crate::surface::{Call, Desk};
@@ -41,10 +41,23 @@ pub(super) fn write(desk: &Desk, told: Told, who: &Caller) -> Answer {
     }
 }
 
+/// Answers a call that came to nothing; what others said about it stands inside of the mark.
+pub(super) fn refuse(desk: &Desk, refused: &Refused) -> Answer {
+    if refused.error.quoted.is_none() {
+        return Answer::refused(refused);
+    }
+    let error = shown(&refused.error);
+    desk.fence(|mark| {
+        Answer::failure(Failure::of_tool(&error, mark, TOOL).told(refused.guarantee()))
+    })
+}
+
 fn of_view(desk: &Desk, view: &View) -> Answer {
     let outcome = view.payload.as_ref().and_then(|payload| payload.outcome.as_ref());
     match outcome {
-        Some(outcome) => ended(desk, Some(&view.record), outcome),
+        Some(outcome) => {
+            ended(desk, Some(&view.record), outcome).of_task(&view.record, Spelling::Task)
+        }
         None => {
             Answer::error(&Error::new(Kind::Expired, "the task ended and is already forgotten"))
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::{ArtifactId, TaskId};
+use raincheck_core::ids::{ArtifactId, Spelling, TaskId};
 use raincheck_core::task::{self, AttemptSummary, Metrics, Outcome, TaskDetails, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
@@ -117,7 +117,7 @@ fn ended(view: &View, payload: &TaskDetails, links: Vec<String>, mark: &Mark) ->
         attempts: payload.attempts.iter().map(shown_attempt).collect(),
         untrusted_ends: mark.ends(),
     });
-    answer.with_beside(beside)
+    answer.with_beside(beside).of_task(record, Spelling::Task)
 }
 
 /// Splits an outcome into what is shown as `result` and what as `error`.

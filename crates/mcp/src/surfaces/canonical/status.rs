@@ -5,7 +5,7 @@ use serde::Serialize;
 use raincheck_core::content::Json;
 use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::error::Error;
-use raincheck_core::ids::{LaneId, TaskId, ToolName, WorkerId};
+use raincheck_core::ids::{LaneId, Spelling, TaskId, ToolName, WorkerId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::task::{TaskRecord, WaitReason};
@@ -41,12 +41,13 @@ pub(super) fn answer(view: &View, now: Timestamp, mark: &Mark) -> Answer {
         return Answer::json(&Tombstone::of(&view.record));
     }
     let mark = (view.progress.is_some() || view.partial.is_some()).then_some(mark);
-    Answer::json(&Status {
+    let answer = Answer::json(&Status {
         untrusted_begins: mark.map(|mark| mark.begins(TOOL)),
         untrusted_ends: mark.map(Mark::ends),
         poll_after_ms: Some(poll_after_ms(&view.record, now)),
         ..Status::of_view(view)
-    })
+    });
+    answer.of_task(&view.record, Spelling::Task)
 }
 
 /// Where a task stands.

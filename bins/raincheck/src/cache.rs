@@ -1,0 +1,225 @@
+//! `raincheck cache`: the cached responses of a server for a person at a terminal, or a script.
+//!
+//! While a server runs it has the folder to itself and is asked; otherwise the folder is opened here, and
+//! the same code answers.
+
+use std::sync::Arc;
+
+use clap::Subcommand;
+use raincheck::Raincheck;
+use raincheck::core::time::Timestamp;
+use raincheck::mcp::Control;
+use raincheck::mcp::layers::cache::CacheLayer;
+use raincheck_app::cli::{Serving, Shared};
+use raincheck_app::config::Store;
+use raincheck_app::paths::Paths;
+use raincheck_app::terminal::Palette;
+use raincheck_app::{Failure, caching, cli};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::tasks::owner::{Owner, refused};
+use crate::tasks::place::Place;
+use crate::tasks::wait_for;
+use crate::tasks::words::{self, Cell, Table};
+use crate::{BINARY, THIS};
+
+/// The tool that reads cached responses.
+const TOOL: &str = "fetch_cached_response";
+
+/// What to do with cached responses.
+#[derive(Subcommand, Clone, Debug)]
+pub(crate) enum Action {
+    /// List cached responses, the one used last first
+    List {
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one cached response: what is known about it, its outline, or a page of it
+    Show {
+        /// Its handle
+        cache_id: String,
+        /// Show this page instead, from 1
+        #[arg(long, value_name = "N")]
+        page: Option<u64>,
+        /// Show this part, a JSON Pointer such as /items/3
+        #[arg(long, value_name = "POINTER")]
+        path: Option<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete cached responses: those that are named, or all
+    Clear {
+        /// Their handles
+        cache_ids: Vec<String>,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs one of them.
+pub(crate) fn run(
+    shared: &Shared,
+    serving: &Serving,
+    now: Timestamp,
+    action: &Action,
+) -> Result<(), Failure> {
+    wait_for(async {
+        let mut keeper = Keeper::find(shared, serving, now).await?;
+        match action {
+            Action::List { json } => list(&mut keeper, now, *json).await,
+            Action::Show { cache_id, page, path, json } => {
+                let part = (page.is_some() || path.is_some()).then_some((*page, path.as_deref()));
+                show(&mut keeper, cache_id, part, *json).await
+            }
+            Action::Clear { cache_ids, json } => clear(&mut keeper, cache_ids, *json).await,
+        }
+    })
+}
+
+/// Who answers for the cached responses.
+enum Keeper {
+    /// The server that runs.
+    Server(Owner),
+    /// This process, which has the folder for a moment.
+    Here { control: Control, scope: String },
+}
+
+impl Keeper {
+    async fn find(shared: &Shared, serving: &Serving, now: Timestamp) -> Result<Self, Failure> {
+        let file = shared.load(&THIS, serving)?;
+        let paths = Paths::resolve(BINARY, shared)?;
+        let store = shared.store(&file, &paths.home);
+        if store == Store::Memory {
+            return Err(Failure::usage(
+                "responses in the memory of a server are seen by its client only",
+                "ask the client to call fetch_cached_response, or serve without --store memory",
+            ));
+        }
+        if let Ok(place) = Place::find(shared, serving, now)
+            && let Some(owner) = Owner::reach(&place).await
+        {
+            return Ok(Self::Server(owner));
+        }
+        let options = caching::options(&file, &store).ok_or_else(|| {
+            let next = "remove `enabled = false` from [cache]";
+            Failure::usage("the configuration turns the cache off", next)
+        })?;
+        // Nothing is made where nothing was.
+        if options.folder.as_deref().is_none_or(|folder| !folder.is_dir()) {
+            return Err(Failure::failed(
+                "no server has cached a response yet",
+                "name the state folder of the server: --state-dir DIR",
+            ));
+        }
+        let (engine, _service) = Raincheck::builder().engine();
+        let cache = CacheLayer::new(options);
+        if let Some(why) = cache.open(&engine) {
+            let message = format!("the cached responses cannot be read here: {why}");
+            return Err(Failure::failed(
+                message,
+                "end the server that has them, or ask its client",
+            ));
+        }
+        let control = Control::new(engine, None).with_layers(vec![Arc::new(cache)]);
+        Ok(Self::Here { control, scope: shared.scope.clone() })
+    }
+
+    async fn ask(&mut self, arguments: Value) -> Result<Value, Failure> {
+        let answer: Value = match self {
+            Self::Server(owner) => owner.call(TOOL, arguments).await?,
+            Self::Here { control, scope } => {
+                let call = json!({"scope": scope, "tool": TOOL, "arguments": arguments});
+                let reply =
+                    control.call(call.to_string().as_bytes(), CancellationToken::new()).await;
+                if reply.status != 200 {
+                    return Err(refused(reply.status, reply.body.as_bytes()));
+                }
+                serde_json::from_str(&reply.body).unwrap_or_default()
+            }
+        };
+        Ok(answer.get("data").cloned().unwrap_or_default())
+    }
+}
+
+async fn list(keeper: &mut Keeper, now: Timestamp, is_json: bool) -> Result<(), Failure> {
+    let list = keeper.ask(json!({"action": "list"})).await?;
+    if is_json {
+        return words::json(&list);
+    }
+    let items = list.get("items").and_then(Value::as_array);
+    let items = items.map(Vec::as_slice).unwrap_or_default();
+    if items.is_empty() {
+        return cli::print("no cached response\n");
+    }
+    let mut table = Table::new(&["CACHE ID", "TOOL", "KIB", "AGE", "LEFT", "READS"]);
+    for item in items {
+        let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+        let at = |name: &str| Timestamp::parse(text(name)).unwrap_or(now);
+        let number = |name: &str| item.get(name).map(Value::to_string).unwrap_or_default();
+        table.row(vec![
+            Cell::plain(words::safe(text("cache_id"))),
+            Cell::plain(words::safe(text("tool"))),
+            Cell::plain(number("size_kb")),
+            Cell::plain(words::span(now.since(at("created_at")))),
+            Cell::plain(words::span(at("expires_at").since(now))),
+            Cell::plain(number("access_count")),
+        ]);
+    }
+    cli::print(&table.text(Palette::detect()))
+}
+
+async fn show(
+    keeper: &mut Keeper,
+    id: &str,
+    part: Option<(Option<u64>, Option<&str>)>,
+    is_json: bool,
+) -> Result<(), Failure> {
+    let shown = match part {
+        Some((page, path)) => {
+            let arguments =
+                json!({"action": "get_page", "cache_id": id, "page": page, "path": path});
+            keeper.ask(arguments).await?
+        }
+        None => {
+            let info = keeper.ask(json!({"action": "info", "cache_id": id})).await?;
+            let outline = keeper.ask(json!({"action": "outline", "cache_id": id})).await?;
+            json!({"metadata": info.get("metadata"), "outline": outline.get("outline")})
+        }
+    };
+    if is_json {
+        return words::json(&shown);
+    }
+    let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
+    cli::print(&(raincheck::core::text::escape_lines(&text).into_owned() + "\n"))
+}
+
+async fn clear(keeper: &mut Keeper, ids: &[String], is_json: bool) -> Result<(), Failure> {
+    let mut n_deleted = 0;
+    loop {
+        let some: Vec<String> = if ids.is_empty() {
+            let list = keeper.ask(json!({"action": "list"})).await?;
+            let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+            let id = |item: &Value| Some(item.get("cache_id")?.as_str()?.to_owned());
+            items.iter().filter_map(id).collect()
+        } else {
+            ids.to_vec()
+        };
+        for id in &some {
+            keeper.ask(json!({"action": "delete", "cache_id": id})).await?;
+            n_deleted += 1;
+        }
+        // A long list comes in parts.
+        if some.is_empty() || !ids.is_empty() {
+            break;
+        }
+    }
+    if is_json {
+        return words::json(&json!({ "deleted": n_deleted }));
+    }
+    let noun = if n_deleted == 1 { "response" } else { "responses" };
+    cli::print(&format!("{n_deleted} cached {noun} deleted\n"))
+}

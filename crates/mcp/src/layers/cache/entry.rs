@@ -1,0 +1,76 @@
+//! Finding an entry, and a value in it.
+
+use std::sync::Arc;
+
+use raincheck_cache::{BodyKind, Cache, Millis, NotFound, Pinned, Pointer, parse_id};
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use uuid::Uuid;
+
+use crate::caller::Caller;
+use crate::surface::Desk;
+
+use super::home::Home;
+use super::take::{self, Reference};
+use super::{miss, refusals};
+
+/// Reads a handle; whatever is none is nobody's.
+pub(super) fn id(text: &str) -> Result<Uuid, Error> {
+    parse_id(text).ok_or_else(miss::unknown)
+}
+
+/// Finds an entry of a scope and counts the read.
+pub(super) fn open(cache: &Cache, now: Millis, scope: &str, id: Uuid) -> Result<Pinned, Error> {
+    cache.get(now, scope, id).map_err(|gone| miss::error(&gone))
+}
+
+/// Reads a pointer; an absent one is the whole.
+pub(super) fn pointer(text: Option<&str>) -> Result<Option<Pointer>, Error> {
+    let Some(text) = text else { return Ok(None) };
+    Pointer::parse(text).map(Some).map_err(|invalid| {
+        Error::new(Kind::InvalidParams, format!("`path` is {invalid}"))
+            .with_hint("write a JSON Pointer such as /items/3, or leave it out")
+    })
+}
+
+/// What a cursor is good for: this body of this entry.
+pub(super) fn binding(entry: &Pinned) -> u128 {
+    let metadata = entry.metadata();
+    metadata.id.as_u128() ^ u128::from(metadata.revision)
+}
+
+/// Puts what the cache holds into the arguments of a call [CACHE-6].
+pub(super) async fn take(
+    home: &Arc<Home>,
+    desk: &Desk,
+    arguments: Json,
+    who: &Caller,
+) -> Result<Json, Error> {
+    let scope = who.scope().clone();
+    home.work(desk.engine(), move |cache, now| {
+        let references = take::references(&arguments)?;
+        if references.is_empty() {
+            return Ok(arguments);
+        }
+        take::replaced(&arguments, &references, |one| value(cache, now, scope.as_str(), one))
+    })
+    .await
+}
+
+/// Reads the value that a reference names, as JSON.
+fn value(cache: &Cache, now: Millis, scope: &str, one: &Reference) -> Result<String, Error> {
+    let entry = open(cache, now, scope, id(&one.id)?)?;
+    let path = pointer(Some(&one.path))?.unwrap_or_default();
+    let view = entry.view();
+    let node = view.resolve(&path).map_err(|error| match error {
+        NotFound::Absent { .. } => refusals::not_found(&error),
+        NotFound::Io(error) => refusals::unreadable(&error),
+    })?;
+    let text = view.raw(node).map_err(|error| refusals::unreadable(&error))?;
+    let text = String::from_utf8_lossy(&text);
+    match entry.metadata().kind {
+        BodyKind::Json => Ok(text.into_owned()),
+        BodyKind::Text => serde_json::to_string(&text)
+            .map_err(|error| Error::new(Kind::InvalidResponse, error.to_string())),
+    }
+}

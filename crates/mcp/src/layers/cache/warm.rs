@@ -1,0 +1,130 @@
+//! Calls that are made ahead, so that what they answer is there before anybody asks [CACHE-8].
+
+use std::time::Duration;
+
+use raincheck_cache::{BodyKind, Metadata, New, scan, scan_text};
+use raincheck_core::content::Content;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::scope::Scope;
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Handle, Request, Submission};
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+use crate::answer::Answer;
+
+use super::options::Warming;
+use super::words::TOOL;
+use super::{CacheLayer, refusals};
+
+/// How many calls may be made ahead.
+const MAX_CALLS: usize = 16;
+
+/// How long one call may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// One call, and the handle of what it answered last.
+struct Ahead {
+    call: Warming,
+    entry: Option<Uuid>,
+    at: Instant,
+}
+
+/// Makes the calls, each at its time, one after the other.
+pub(super) async fn run(layer: &CacheLayer, engine: &Handle) {
+    let calls = layer.home().options.warm.iter().take(MAX_CALLS);
+    let now = Instant::now();
+    let mut ahead: Vec<Ahead> = calls
+        .filter(|call| is_harmless(engine, call))
+        .map(|call| Ahead { call: call.clone(), entry: None, at: now })
+        .collect();
+    if ahead.is_empty() || !engine.opened().await {
+        return;
+    }
+    while let Some(place) = (0..ahead.len()).min_by_key(|place| ahead.get(*place).map(|it| it.at)) {
+        let mut next = ahead.swap_remove(place);
+        sleep_until(next.at).await;
+        if let Err(error) = refresh(layer, engine, &mut next).await {
+            tracing::warn!(tool = next.call.tool, %error, "a call could not be made ahead");
+        }
+        if let Some(pause) = next.call.every {
+            next.at = Instant::now() + pause;
+            ahead.push(next);
+        }
+    }
+}
+
+/// Tells whether a tool may be called unasked.
+fn is_harmless(engine: &Handle, call: &Warming) -> bool {
+    let is_harmless = |spec: ToolSpec| spec.hints.read_only || spec.is_idempotent;
+    let may_be_called = engine.spec(&call.tool).is_some_and(is_harmless);
+    if !may_be_called {
+        tracing::warn!(
+            tool = call.tool,
+            "a tool that may change something, or is not there, is not called ahead"
+        );
+    }
+    may_be_called
+}
+
+/// Makes one call and puts what it answers under its handle.
+async fn refresh(layer: &CacheLayer, engine: &Handle, one: &mut Ahead) -> Result<(), Error> {
+    let scope = layer.home().options.warm_scope.clone();
+    let request = Request::new(one.call.tool.as_str(), one.call.inputs.clone(), scope.clone());
+    let outcome = match engine.submit(request).await? {
+        Submission::Answer(outcome) => outcome,
+        Submission::Task(accepted) => {
+            let view = engine.wait_accepted(accepted, PATIENCE).await?;
+            let outcome = view.payload.and_then(|payload| payload.outcome.clone());
+            outcome.ok_or_else(|| Error::new(Kind::RunTimeout, "it takes too long"))?
+        }
+    };
+    let contents = match outcome {
+        Outcome::Succeeded(contents) => contents,
+        Outcome::Failed(error) => return Err(error),
+        Outcome::Cancelled => return Err(Error::new(Kind::Cancelled, "it was cancelled")),
+    };
+    one.entry = Some(store(layer, engine, one, &contents, scope).await?);
+    Ok(())
+}
+
+async fn store(
+    layer: &CacheLayer,
+    engine: &Handle,
+    one: &Ahead,
+    contents: &[Content],
+    scope: Scope,
+) -> Result<Uuid, Error> {
+    let text = Answer::result(contents).into_text();
+    let (tool, params, entry) =
+        (one.call.tool.clone(), one.call.inputs.get().to_owned(), one.entry);
+    let is_sensitive = engine.spec(&tool).is_some_and(|spec| !spec.sensitive.is_empty());
+    layer
+        .home()
+        .work(engine, move |cache, now| {
+            let body = text.into_bytes();
+            // What a server before this one was answered is refreshed, too.
+            let known = || {
+                let all = cache.list(now, scope.as_str());
+                let is_it = |one: &&Metadata| {
+                    *one.tool == *tool && *one.params == *params && one.parent.is_none()
+                };
+                all.iter().find(is_it).map(|one| one.id)
+            };
+            if let Some(id) = entry.or_else(known)
+                && let Ok(receipt) = cache.refresh(now, scope.as_str(), id, body.clone())
+            {
+                return Ok(receipt.id());
+            }
+            let (kind, index) = match scan(&body) {
+                Ok(index) => (BodyKind::Json, Some(index)),
+                Err(_) => (BodyKind::Text, scan_text(&body).ok()),
+            };
+            let mut new = New::answer(tool, params, body, kind);
+            (new.index, new.is_sensitive, new.mark) = (index, is_sensitive, Some(TOOL.to_owned()));
+            let stored = cache.insert(now, scope.as_str(), new);
+            stored.map(|receipt| receipt.id()).map_err(|error| refusals::store(&error))
+        })
+        .await
+}
