@@ -4,6 +4,7 @@
 //! the same code answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Subcommand;
 use raincheck::Raincheck;
@@ -16,6 +17,7 @@ use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Failure, caching, cli};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::tasks::owner::{Owner, refused};
@@ -26,6 +28,12 @@ use crate::{BINARY, THIS};
 
 /// The tool that reads cached responses.
 const TOOL: &str = "fetch_cached_response";
+
+/// How often a server is looked for that has the folder and cannot be reached yet.
+const N_ATTEMPTS: u32 = 30;
+
+/// The time between two attempts.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What to do with cached responses.
 #[derive(Subcommand, Clone, Debug)]
@@ -99,15 +107,17 @@ impl Keeper {
                 "ask the client to call fetch_cached_response, or serve without --store memory",
             ));
         }
-        if let Ok(place) = Place::find(shared, serving, now)
-            && let Some(owner) = Owner::reach(&place).await
-        {
-            return Ok(Self::Server(owner));
-        }
         let options = caching::options(&file, &store).ok_or_else(|| {
             let next = "remove `enabled = false` from [cache]";
             Failure::usage("the configuration turns the cache off", next)
         })?;
+        let reach = async || match Place::find(shared, serving, now) {
+            Ok(place) => Owner::reach(&place).await,
+            Err(_) => None,
+        };
+        if let Some(owner) = reach().await {
+            return Ok(Self::Server(owner));
+        }
         // Nothing is made where nothing was.
         if options.folder.as_deref().is_none_or(|folder| !folder.is_dir()) {
             return Err(Failure::failed(
@@ -116,14 +126,22 @@ impl Keeper {
             ));
         }
         let (engine, _service) = Raincheck::builder().engine();
-        let cache = CacheLayer::new(options);
-        if let Some(why) = cache.open(&engine) {
-            let message = format!("the cached responses cannot be read here: {why}");
-            return Err(Failure::failed(
-                message,
-                "end the server that has them, or ask its client",
-            ));
-        }
+        let mut left = N_ATTEMPTS;
+        let cache = loop {
+            let cache = CacheLayer::new(options.clone());
+            let Some(why) = cache.open(&engine) else { break cache };
+            if left == 0 {
+                let message = format!("the cached responses cannot be read here: {why}");
+                let next = "end the server that has them, or ask its client";
+                return Err(Failure::failed(message, next));
+            }
+            left -= 1;
+            // A server that has just begun listens in a moment.
+            sleep(PAUSE).await;
+            if let Some(owner) = reach().await {
+                return Ok(Self::Server(owner));
+            }
+        };
         let control = Control::new(engine, None).with_layers(vec![Arc::new(cache)]);
         Ok(Self::Here { control, scope: shared.scope.clone() })
     }

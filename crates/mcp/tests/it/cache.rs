@@ -104,9 +104,12 @@ async fn an_oversize_answer_becomes_a_handle_and_its_pages_give_the_bytes_back()
 async fn characters_count_and_not_bytes_and_each_client_has_its_limit() {
     // [CACHE-3]
     let mut session = cached().await;
-    for (text, is_cached) in
-        [("v".repeat(47_900), false), ("日".repeat(40_000), false), ("v".repeat(48_100), true)]
-    {
+    for (text, is_cached) in [
+        ("v".repeat(47_900), false),
+        ("日".repeat(40_000), false),
+        ("v".repeat(48_100), true),
+        ("👍".repeat(25_000), true),
+    ] {
         let told = session.good("echo", &json!({"v": text}).to_string()).await;
         assert_eq!(told["cached"] == true, is_cached, "{} bytes", text.len());
     }

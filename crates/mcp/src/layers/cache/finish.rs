@@ -21,9 +21,10 @@ const MAX_PARAMS: usize = 16 << 10;
 /// How much of an answer that is not kept is shown, in bytes.
 const FIRST_PART: usize = 4 << 10;
 
-/// Tells whether a text is longer than a client takes. What is short in bytes is not counted.
+/// Tells whether a text is longer than a client takes, in UTF-16 units: so count most clients, which are
+/// written in JavaScript. What is short in bytes is not counted.
 pub(super) fn is_oversize(answer: &Answer, limit: usize) -> bool {
-    answer.as_text().is_some_and(|text| text.len() > limit && text.chars().count() > limit)
+    answer.as_text().is_some_and(|text| text.len() > limit && text.encode_utf16().count() > limit)
 }
 
 /// Stores an answer and makes the one that stands for it. What stands beside the text stays there.
