@@ -1,5 +1,6 @@
 //! The validating pass, the index that it builds, and views through it.
 
+mod derived;
 mod events;
 mod index;
 mod invalid;
@@ -11,6 +12,7 @@ mod view;
 mod walk;
 
 pub(crate) use self::{
+    derived::Derived,
     events::{Event, Events},
     index::{mark_at, to_usize},
     pointer::unescape,

@@ -16,6 +16,7 @@ mod target;
 
 use std::{io, sync::Arc};
 
+pub(crate) use self::refs::{cost, skeleton};
 pub use self::{
     cursor::BadCursor,
     pagination::{Alternative, Pagination},
@@ -23,12 +24,8 @@ pub use self::{
 use self::{
     cursor::Cursor,
     pack::{Packer, Position},
-    tables::{Key, Table},
+    tables::{Key, Table, Tables},
     target::Target,
-};
-pub(crate) use self::{
-    refs::{cost, skeleton},
-    tables::Tables,
 };
 use crate::json::{Node, NotFound, Pointer, View};
 
@@ -121,7 +118,7 @@ impl View<'_> {
     /// Returns one page.
     ///
     /// The first page of a value in a size reads the whole value once, to know how many pages there
-    /// are; after that a page reads what is on it.
+    /// are; after that a page reads little more than what is on it.
     ///
     /// # Errors
     ///
@@ -214,11 +211,12 @@ impl View<'_> {
             overhead: budget.overhead,
             is_escaped: budget.is_escaped,
         };
-        if let Some(table) = self.index().tables.get(&key) {
+        let tables = self.index().derived::<Tables>();
+        if let Some(table) = tables.get(&key) {
             return Ok(table);
         }
         let table = Arc::new(Table::build(self, target, key)?);
-        self.index().tables.put(Arc::clone(&table));
+        tables.put(Arc::clone(&table));
         Ok(table)
     }
 
@@ -247,8 +245,10 @@ impl View<'_> {
             return Ok(Page { data, pagination });
         };
         let is_first = page == 0;
-        let mut packer = Packer::new(self, &table.target, &table.room);
-        let packed = packer.pack(start, is_first)?;
+        let packed = match table.kept(page) {
+            Some(kept) => kept,
+            None => &Packer::new(self, &table.target, &table.room).pack(start, is_first)?,
+        };
         let data = packed.data(self, table.frame(is_first))?;
         pagination.page_bytes = data.len();
         pagination.start_index = packed.start_index;

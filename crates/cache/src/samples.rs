@@ -30,6 +30,34 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Counts the bytes that are read of a body.
+pub(crate) struct Counted {
+    pub(crate) body: Vec<u8>,
+    pub(crate) n_read: std::sync::atomic::AtomicUsize,
+}
+
+impl Counted {
+    pub(crate) fn new(body: Vec<u8>) -> Self {
+        Self { body, n_read: 0.into() }
+    }
+
+    /// Returns how many bytes were read since this was asked last.
+    pub(crate) fn take(&self) -> usize {
+        self.n_read.swap(0, std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+impl Source for Counted {
+    fn len(&self) -> usize {
+        self.body.len()
+    }
+
+    fn read(&self, range: Range<usize>, out: &mut Vec<u8>) -> io::Result<()> {
+        self.n_read.fetch_add(range.len(), std::sync::atomic::Ordering::Relaxed);
+        Source::read(self.body.as_slice(), range, out)
+    }
+}
+
 /// Any value, some with long strings and many items.
 pub(crate) fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

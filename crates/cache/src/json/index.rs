@@ -1,6 +1,8 @@
 //! Where the large parts of a body begin and end.
 
-use crate::page::Tables;
+use std::sync::Arc;
+
+use super::derived::{AllDerived, Derived};
 
 /// Spans below this are found by reading on; from here on they have a record.
 pub(crate) const STEP: usize = 2048;
@@ -99,7 +101,7 @@ pub struct Index {
     /// In the order of `start`.
     pub(crate) records: Vec<Record>,
     pub(crate) marks: Vec<Mark>,
-    pub(crate) tables: Tables,
+    pub(super) derived: AllDerived,
 }
 
 impl Index {
@@ -115,12 +117,18 @@ impl Index {
         self.len
     }
 
-    /// Returns the number of bytes that this index holds on the heap, page tables included.
+    /// Returns the number of bytes that this index holds on the heap, with what was worked out of
+    /// the body: page tables and outlines.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.records.capacity() * size_of::<Record>()
             + self.marks.capacity() * size_of::<Mark>()
-            + self.tables.heap_bytes()
+            + self.derived.heap_bytes()
+    }
+
+    /// Returns what another room has worked out of this body.
+    pub(crate) fn derived<T: Derived + Default>(&self) -> Arc<T> {
+        self.derived.get()
     }
 
     /// Returns the position of the first record at or behind `offset`.

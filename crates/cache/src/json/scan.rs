@@ -11,10 +11,10 @@ use self::{
     token::{NumberPart, StringPart},
 };
 use super::{
+    derived::AllDerived,
     index::{Index, Kind, Mark, Node, Record, STEP, to_u32, to_usize},
     invalid::{Invalid, Why},
 };
-use crate::page::Tables;
 
 /// Most containers inside each other that a body may have.
 pub const MAX_DEPTH: usize = 512;
@@ -220,7 +220,7 @@ impl Scanner {
             n_lines,
             records: self.records,
             marks: self.marks,
-            tables: Tables::default(),
+            derived: AllDerived::default(),
         }
     }
 

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::json::{Child, Children, Kind, Pointer, View, mark_at, to_usize};
 
+/// Part of the body that the kept pages of one table may take: with four tables 1.6 % of it.
+const KEPT_PART: usize = 256;
+
 /// Where a page begins. Ordered as the pages are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
@@ -82,6 +85,15 @@ enum Part {
     Made(Vec<u8>),
 }
 
+impl Part {
+    const fn held_bytes(&self) -> usize {
+        match self {
+            Self::Raw(..) => size_of::<Self>(),
+            Self::Made(json) => size_of::<Self>() + json.capacity(),
+        }
+    }
+}
+
 /// What is on a page.
 #[derive(Debug)]
 pub(super) struct Packed {
@@ -94,7 +106,37 @@ pub(super) struct Packed {
     next: Option<Position>,
 }
 
+/// The pages of a value.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    /// Where each begins.
+    pub(super) starts: Vec<Position>,
+    /// Those that take many small reads to make, as they are, by their position in `starts`.
+    pub(super) kept: Vec<(usize, Packed)>,
+}
+
 impl Packed {
+    /// Returns whether making it reads in more places than writing it out does: references stand in
+    /// it for values that begin and end far apart.
+    const fn is_scattered(&self) -> bool {
+        self.n_refs > 0
+    }
+
+    /// Returns the bytes that it takes to have it again.
+    pub(super) fn held_bytes(&self) -> usize {
+        let parts: usize = self.parts.iter().map(Part::held_bytes).sum();
+        size_of::<(usize, Self)>() + parts
+    }
+
+    fn shrink(&mut self) {
+        self.parts.shrink_to_fit();
+        for part in &mut self.parts {
+            if let Part::Made(json) = part {
+                json.shrink_to_fit();
+            }
+        }
+    }
+
     /// Returns the JSON of the page.
     pub(super) fn data(&self, view: &View<'_>, around: Option<&Around>) -> io::Result<Vec<u8>> {
         let mut data = Vec::new();
@@ -131,21 +173,32 @@ impl<'v, 'a> Packer<'v, 'a> {
         Self { view, target, room }
     }
 
-    /// Returns where each page begins.
-    pub(super) fn starts(&mut self) -> Result<Vec<Position>, Unfit> {
+    /// Makes all pages, and returns where each begins.
+    pub(super) fn pages(&mut self) -> Result<Pages, Unfit> {
         let offset = match self.target.mode {
             Mode::Items | Mode::Members => self.target.node.start,
             Mode::String | Mode::Text | Mode::Raw | Mode::Whole => self.target.content().0,
         };
         let mut next = Some(Position { ordinal: 0, offset, within: 0 });
-        let mut starts = Vec::new();
+        let mut pages = Pages::default();
+        let mut room = self.view.index().body_bytes() / KEPT_PART;
         while let Some(start) = next {
-            debug_assert!(starts.last().is_none_or(|last| *last < start), "pages go forward");
-            next = self.pack(start, starts.is_empty())?.next;
-            starts.push(start);
+            let number = pages.starts.len();
+            debug_assert!(pages.starts.last().is_none_or(|last| *last < start), "pages go forward");
+            let mut packed = self.pack(start, number == 0)?;
+            next = packed.next;
+            pages.starts.push(start);
+            if packed.is_scattered() {
+                packed.shrink();
+                if let Some(left) = room.checked_sub(packed.held_bytes()) {
+                    room = left;
+                    pages.kept.push((number, packed));
+                }
+            }
         }
-        starts.shrink_to_fit();
-        Ok(starts)
+        pages.starts.shrink_to_fit();
+        pages.kept.shrink_to_fit();
+        Ok(pages)
     }
 
     pub(super) fn pack(&mut self, start: Position, is_first: bool) -> Result<Packed, Unfit> {

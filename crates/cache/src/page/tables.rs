@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::{
     PageError, Pagination,
     frame::{Around, Frame},
-    pack::{Packer, Position, Room, Unfit},
+    pack::{Packed, Packer, Pages, Position, Room, Unfit},
     target::{Choice, Mode, Target},
 };
-use crate::json::View;
+use crate::json::{Derived, View};
 
 /// Tables held at once, for one body: two readers with two sizes each.
 const N_TABLES: usize = 4;
@@ -35,6 +35,8 @@ pub(super) struct Table {
     /// What every page says the same.
     pub(super) pagination: Pagination,
     pub(super) starts: Vec<Position>,
+    /// Pages that take many small reads to make, by their position in `starts`.
+    kept: Vec<(usize, Packed)>,
 }
 
 impl Table {
@@ -69,10 +71,10 @@ impl Table {
         }
         let room = Room::new(all, frame.as_ref(), key.is_escaped);
         loop {
-            match Packer::new(view, &target, &room).starts() {
-                Ok(starts) => {
+            match Packer::new(view, &target, &room).pages() {
+                Ok(Pages { starts, kept }) => {
                     let pagination = target.pagination(view)?;
-                    return Ok(Ok(Self { key, target, frame, room, pagination, starts }));
+                    return Ok(Ok(Self { key, target, frame, room, pagination, starts, kept }));
                 }
                 Err(Unfit::Io(error)) => return Err(error.into()),
                 Err(Unfit::TooLong) if target.mode == Mode::Raw => {
@@ -88,6 +90,12 @@ impl Table {
     pub(super) fn number_at(&self, position: Position) -> Option<u64> {
         let page = self.starts.binary_search(&position).ok()?;
         u64::try_from(page + 1).ok()
+    }
+
+    /// Returns a page as it was made for the table, if it was worth its place.
+    pub(super) fn kept(&self, page: usize) -> Option<&Packed> {
+        let position = self.kept.binary_search_by_key(&page, |(of, _)| *of).ok()?;
+        self.kept.get(position).map(|(_, packed)| packed)
     }
 
     /// Returns what stands around the slice.
@@ -108,6 +116,7 @@ impl Table {
 
     fn heap_bytes(&self) -> usize {
         self.starts.capacity() * size_of::<Position>()
+            + self.kept.iter().map(|(_, packed)| packed.held_bytes()).sum::<usize>()
             + self.frame.as_ref().map_or(0, Frame::heap_bytes)
             + size_of::<Self>()
     }
@@ -120,7 +129,7 @@ fn too_small(key: Key, taken: usize) -> PageError {
 
 /// Page tables of one body, and the array that most of it is.
 #[derive(Debug, Default)]
-pub(crate) struct Tables {
+pub(super) struct Tables {
     held: Mutex<Vec<Arc<Table>>>,
     choice: OnceLock<Choice>,
 }
@@ -149,8 +158,10 @@ impl Tables {
         let choice = Choice::make(view)?;
         Ok(self.choice.get_or_init(|| choice))
     }
+}
 
-    pub(crate) fn heap_bytes(&self) -> usize {
+impl Derived for Tables {
+    fn heap_bytes(&self) -> usize {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.iter().map(|table| table.heap_bytes()).sum()
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Alternative, PageError, Pagination};
+use super::{Alternative, PageError, Pagination, tables::Tables};
 use crate::json::{Child, Kind, Node, NotFound, Pointer, View};
 
 /// Arrays that a choice remembers: the one that is paged, and alternatives.
@@ -76,7 +76,8 @@ impl Target {
         if whole.mode != Mode::Members {
             return Ok(whole);
         }
-        let choice = view.index().tables.choice(view)?;
+        let tables = view.index().derived::<Tables>();
+        let choice = tables.choice(view)?;
         let Some(best) = choice.best() else { return Ok(whole) };
         let levels = best.levels.clone();
         let (path, node) = (best.path.clone(), best.node);
@@ -118,7 +119,8 @@ impl Target {
         };
         let mut alternatives = Vec::new();
         if self.is_auto && view.root().kind == Kind::Object {
-            let choice = view.index().tables.choice(view)?;
+            let tables = view.index().derived::<Tables>();
+            let choice = tables.choice(view)?;
             let others = choice.arrays.iter().filter(|found| found.node != self.node);
             alternatives.extend(others.filter_map(Found::alternative).take(N_ARRAYS - 1));
         }

@@ -383,6 +383,41 @@ fn what_is_around_an_array_comes_once_when_it_is_large() {
 }
 
 #[test]
+fn a_page_of_references_is_made_once() {
+    let items: Vec<String> = (0..30)
+        .map(|n| format!(r#"{{"name":"item {n}","of":{{"n":{n}}},"rows":[{}]}}"#, numbers(9000)))
+        .collect();
+    let source = samples::Counted::new(format!("[{}]", items.join(",")).into_bytes());
+    let index = scan(&source.body).unwrap();
+    let before = index.heap_bytes();
+    let mut reader = Reader::new(&source, &index, 8192, true);
+    let pages = reader.pages(None);
+    assert_eq!(pages.iter().map(|page| page.pagination.refs).sum::<usize>(), 30);
+    assert!(index.heap_bytes() - before < source.body.len() / 128, "{}", index.heap_bytes());
+    source.take();
+    let again = reader.page(None, At::Page(1));
+    assert_eq!((again.data, source.take()), (pages[0].data.clone(), 0));
+}
+
+#[test]
+fn pages_of_references_that_take_too_much_are_made_again() {
+    let items: Vec<String> =
+        (0..400).map(|n| format!(r#"{{"name":"item {n}","rows":[{}]}}"#, numbers(300))).collect();
+    let source = samples::Counted::new(format!("[{}]", items.join(",")).into_bytes());
+    let index = scan(&source.body).unwrap();
+    let before = index.heap_bytes();
+    let mut reader = Reader::new(&source, &index, 1024, true);
+    let pages = reader.pages(None);
+    assert!(pages.len() > 50);
+    let starts = pages.len() * size_of::<Position>();
+    let held = index.heap_bytes() - before;
+    assert!(held < starts + source.body.len() / 256 + 4096, "{held}");
+    source.take();
+    let last = reader.page(None, At::Page(pages.len() as u64));
+    assert!(source.take() > 0 && last.data == pages[pages.len() - 1].data);
+}
+
+#[test]
 fn pages_are_full() {
     let rows: Vec<String> = (0..3000)
         .map(|n| format!(r#"{{"n":{n},"k":"item-{n:04}","pad":"{}"}}"#, "x".repeat(60)))
@@ -453,7 +488,7 @@ fn a_path_that_leads_nowhere_names_the_nearest() {
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(160))]
 
     #[test]
     fn pages_keep_their_size_and_give_the_bytes_back(

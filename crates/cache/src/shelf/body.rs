@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::json::{Index, Source, scan, scan_text};
+use crate::json::{Index, Invalid, Source, scan, scan_text};
 use crate::shelf::blocks::{Block, Blocks, ROW, Reader, Stored, Table, damaged};
 use crate::shelf::checksum;
 use crate::shelf::entry::{BodyKind, Metadata};
@@ -56,7 +56,7 @@ impl Body {
 ///
 /// # Errors
 /// When it is not what its kind says.
-pub(super) fn index_of(kind: BodyKind, body: &[u8]) -> Result<Index, crate::Invalid> {
+pub(super) fn index_of(kind: BodyKind, body: &[u8]) -> Result<Index, Invalid> {
     match kind {
         BodyKind::Json => scan(body),
         BodyKind::Text => scan_text(body),
