@@ -5,15 +5,44 @@ mod print;
 mod shape;
 mod walk;
 
-use std::io;
+use std::{
+    io,
+    sync::{Mutex, PoisonError},
+};
 
 use self::{print::Printer, walk::shapes};
-use crate::json::{Kind, View, text};
+use crate::json::{Derived, Kind, View, text};
 
 /// Bytes of an outline where the caller names none.
 pub const DEFAULT_OUTLINE_BYTES: usize = 2048;
 /// Lines of a text that its outline shows.
 const N_LINES: usize = 3;
+
+/// The outline that was asked for last, and its size.
+#[derive(Default)]
+struct Held(Mutex<Option<(usize, Box<[u8]>)>>);
+
+impl Held {
+    fn get(&self, bytes: usize) -> Option<Vec<u8>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().filter(|(of, _)| *of == bytes).map(|(_, outline)| outline.to_vec())
+    }
+
+    /// A longer one than usual is not worth its place.
+    fn put(&self, bytes: usize, outline: &[u8]) {
+        if outline.len() <= 2 * DEFAULT_OUTLINE_BYTES {
+            let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *held = Some((bytes, outline.into()));
+        }
+    }
+}
+
+impl Derived for Held {
+    fn heap_bytes(&self) -> usize {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        size_of::<Self>() + held.as_ref().map_or(0, |(_, outline)| outline.len())
+    }
+}
 
 impl View<'_> {
     /// Returns an outline of the body in at most `bytes` bytes (512 at least): JSON.
@@ -28,6 +57,8 @@ impl View<'_> {
     /// and counted in `more`. `filters` are three jq filters that suit the body.
     ///
     /// A text gives `{"kind": "text", "bytes", "lines", "samples"}`.
+    ///
+    /// The outline asked for last is held with the index: asking again reads nothing.
     ///
     /// # Errors
     ///
@@ -47,6 +78,16 @@ impl View<'_> {
     /// ```
     pub fn outline(&self, bytes: usize) -> io::Result<Vec<u8>> {
         let bytes = bytes.max(512);
+        let held = self.index().derived::<Held>();
+        if let Some(outline) = held.get(bytes) {
+            return Ok(outline);
+        }
+        let outline = self.make_outline(bytes)?;
+        held.put(bytes, &outline);
+        Ok(outline)
+    }
+
+    fn make_outline(&self, bytes: usize) -> io::Result<Vec<u8>> {
         if self.root().kind == Kind::Text {
             return self.outline_of_text(bytes);
         }

@@ -190,16 +190,17 @@ impl Shapes {
     }
 
     /// Returns the shape of the member `name` of `id`.
-    pub(super) fn member(&mut self, id: Id, name: &str) -> Id {
+    pub(super) fn member(&mut self, id: Id, name: &[u8]) -> Id {
         if self.is_rest(id) {
             return Self::REST;
         }
         let found = self.with(id, |shape| {
             let expected = shape.expected;
-            let is_name = |at: &usize| shape.members.get(*at).is_some_and(|(it, _)| it == name);
+            let is_name =
+                |at: &usize| shape.members.get(*at).is_some_and(|(it, _)| it.as_bytes() == name);
             let at = Some(expected)
                 .filter(is_name)
-                .or_else(|| shape.members.iter().position(|(it, _)| it == name))?;
+                .or_else(|| shape.members.iter().position(|(it, _)| it.as_bytes() == name))?;
             shape.expected = at + 1;
             shape.members.get(at).map(|(_, id)| *id)
         });
@@ -212,7 +213,7 @@ impl Shapes {
         }
         let member = self.add();
         self.with(id, |shape| {
-            shape.members.push((name.to_owned(), member));
+            shape.members.push((String::from_utf8_lossy(name).into_owned(), member));
             shape.expected = shape.members.len();
         });
         member

@@ -21,6 +21,18 @@ fn path<'o>(outline: &'o Value, path: &str) -> &'o Value {
 }
 
 #[test]
+fn an_outline_is_made_once() {
+    let body = format!("[{}]", vec![r#"{"a":"b"}"#; 900].join(","));
+    let source = samples::Counted::new(body.into_bytes());
+    let index = scan(&source.body).unwrap();
+    let view = View::new(&source, &index);
+    let first = view.outline(DEFAULT_OUTLINE_BYTES).unwrap();
+    assert!(source.take() > 0);
+    assert_eq!((view.outline(DEFAULT_OUTLINE_BYTES).unwrap(), source.take()), (first, 0));
+    assert!(view.outline(1024).unwrap().len() <= 1024 && source.take() > 0);
+}
+
+#[test]
 fn every_item_of_an_array_counts_and_not_the_first_alone() {
     let items: Vec<String> = (0..500)
         .map(|n| match n % 5 {

@@ -1,6 +1,6 @@
 //! Taking the shapes of a body.
 
-use std::io;
+use std::{borrow::Cow, io};
 
 use super::shape::{Id, LONGEST_VALUE, Shapes};
 use crate::json::{Event, Events, Kind, Node, View, text};
@@ -15,7 +15,7 @@ struct Level {
     kind: Kind,
     shape: Id,
     /// The member at hand.
-    name: String,
+    name: Vec<u8>,
     n_children: usize,
 }
 
@@ -33,10 +33,14 @@ pub(super) fn shapes(view: View<'_>) -> io::Result<Shapes> {
         match event {
             Event::Open(kind) => walk.open(kind),
             Event::Name(node) => {
-                let name = events.text(node)?;
+                let raw = view.bytes(node.start + 1, node.end - 1)?;
                 if let Some(level) = walk.levels.last_mut() {
                     level.name.clear();
-                    level.name.push_str(&name);
+                    if raw.contains(&b'\\') {
+                        level.name.extend_from_slice(text::decode(&raw).as_bytes());
+                    } else {
+                        level.name.extend_from_slice(&raw);
+                    }
                 }
             }
             Event::Scalar(node) => walk.scalar(node)?,
@@ -66,7 +70,7 @@ impl Walk<'_> {
             shape = level.map_or(shape, |level| self.shapes.member(level.shape, &level.name));
         }
         self.shapes.with(shape, |shape| shape.count(kind));
-        self.levels.push(Level { kind, shape, name: String::new(), n_children: 0 });
+        self.levels.push(Level { kind, shape, name: Vec::new(), n_children: 0 });
     }
 
     /// Merges the object at hand with one further up that the same member leads on from, if the
@@ -108,12 +112,12 @@ impl Walk<'_> {
         let shape = self.shapes.get(id);
         let wants_value = !shape.is_open || shape.values.len() < super::shape::MAX_SAMPLES;
         let is_short = node.bytes() <= LONGEST_VALUE;
-        let mut value = String::new();
+        let mut raw = Cow::Borrowed([].as_slice());
         if wants_value || node.kind == Kind::Number && is_short {
             let end = if is_short { node.end } else { node.start + 1 + SHOWN };
-            let raw = self.view.bytes(node.start, end)?;
-            value.push_str(&String::from_utf8_lossy(&raw));
+            raw = self.view.bytes(node.start, end)?;
         }
+        let value = String::from_utf8_lossy(&raw);
         self.shapes.with(id, |shape| {
             shape.count(node.kind);
             shape.bytes += node.bytes();
