@@ -242,8 +242,13 @@ impl Shared {
 struct Arrival {
     metadata: Metadata,
     body: Vec<u8>,
-    index: Index,
+    /// Absent while the body has not been looked at.
+    index: Option<Index>,
 }
+
+/// From this length on, the file of a body is written while the body is validated: what a thread
+/// costs is little beside that.
+const LONG: usize = 512 * 1024;
 
 impl Cache {
     /// Opens a cache. With a folder, the entries of the process before are there again.
@@ -303,10 +308,7 @@ impl Cache {
     /// When the body is not what its kind says, or does not fit. Nothing was evicted then.
     pub fn insert(&self, now: Millis, scope: &str, new: New) -> Result<Receipt, Refused> {
         self.check_length(&new.body)?;
-        let index = match new.index {
-            Some(index) if index.body_bytes() == new.body.len() => index,
-            _ => index_of(new.kind, &new.body)?,
-        };
+        let index = new.index.filter(|index| index.body_bytes() == new.body.len());
         let parent = new.parent.and_then(|id| self.peek(now, scope, id).ok());
         let mark = new.mark.map(Arc::from);
         let metadata = Metadata {
@@ -344,7 +346,6 @@ impl Cache {
         let refreshing = &self.shared.refreshing;
         let _one_at_a_time = refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.peek(now, scope, id)?;
-        let index = index_of(before.kind, &body)?;
         let metadata = Metadata {
             size_bytes: body.len() as u64,
             created_at: now,
@@ -352,7 +353,7 @@ impl Cache {
             revision: before.revision.wrapping_add(1),
             ..before
         };
-        self.store(now, Arrival { metadata, body, index })
+        self.store(now, Arrival { metadata, body, index: None })
     }
 
     fn check_length(&self, body: &[u8]) -> Result<(), Refused> {
@@ -365,6 +366,10 @@ impl Cache {
         if bytes.capacity() - bytes.len() > bytes.len() / 16 {
             bytes.shrink_to_fit();
         }
+        let (index, early) = match index {
+            Some(index) => (index, None),
+            None => self.validate(now, &metadata, &bytes)?,
+        };
         let index_bytes = index.heap_bytes() as u64;
         let bytes = Arc::new(bytes);
         let mut body = Body {
@@ -381,8 +386,12 @@ impl Cache {
             }
         };
         // Before a file is written: the answer rarely changes until it is.
-        self.shared.lock().check_room(now, &metadata, body.held()).map_err(refused)?;
-        let staged = self.stage(&metadata, &bytes);
+        let has_room = self.shared.lock().check_room(now, &metadata, body.held());
+        if let Err(refusal) = has_room {
+            self.discard(early);
+            return Err(refused(refusal));
+        }
+        let staged = early.or_else(|| self.stage(&metadata, &bytes));
         body.file_bytes = staged.as_ref().map(|staged| staged.bytes);
 
         let mut state = self.shared.lock();
@@ -394,9 +403,7 @@ impl Cache {
             state.put(now, metadata.clone(), body).map_err(refused)
         };
         if let Err(refused) = put {
-            if let Some((staged, folder)) = staged.zip(self.shared.folder.as_deref()) {
-                staged.discard(folder);
-            }
+            self.discard(staged);
             return Err(refused);
         }
         let is_durable = state.keep(metadata.id, staged);
@@ -411,12 +418,50 @@ impl Cache {
         Ok(Receipt { entry, is_durable })
     }
 
+    /// Builds the index of a body. A long one is written to its file at the same time, if it can be
+    /// expected to have one: the record of the entry, which makes its handle good, waits for both.
+    fn validate(
+        &self,
+        now: Millis,
+        metadata: &Metadata,
+        bytes: &[u8],
+    ) -> Result<(Index, Option<Staged>), Refused> {
+        let is_long = bytes.len() >= LONG && self.has_folder_for(metadata);
+        let held = bytes.len() as u64;
+        if !is_long || self.shared.lock().check_room(now, metadata, held).is_err() {
+            return Ok((index_of(metadata.kind, bytes)?, None));
+        }
+        let (index, staged) = std::thread::scope(|scope| {
+            let writer = std::thread::Builder::new()
+                .name("cache-writer".to_owned())
+                .spawn_scoped(scope, || self.stage(metadata, bytes));
+            let index = index_of(metadata.kind, bytes);
+            // Without a thread, the file is written afterwards.
+            let staged = writer.ok().and_then(|writer| writer.join().ok()).flatten();
+            (index, staged)
+        });
+        match index {
+            Ok(index) => Ok((index, staged)),
+            Err(invalid) => {
+                self.discard(staged);
+                Err(invalid.into())
+            }
+        }
+    }
+
+    fn has_folder_for(&self, metadata: &Metadata) -> bool {
+        self.shared.folder.is_some() && !metadata.is_sensitive && self.storage() == Storage::Folder
+    }
+
+    fn discard(&self, staged: Option<Staged>) {
+        if let Some((staged, folder)) = staged.zip(self.shared.folder.as_deref()) {
+            staged.discard(folder);
+        }
+    }
+
     /// Writes the file of a body; `None` when it has none, or the folder is out of order.
     fn stage(&self, metadata: &Metadata, bytes: &[u8]) -> Option<Staged> {
-        let folder = self.shared.folder.as_deref().filter(|_| !metadata.is_sensitive)?;
-        if self.storage() != Storage::Folder {
-            return None;
-        }
+        let folder = self.shared.folder.as_deref().filter(|_| self.has_folder_for(metadata))?;
         disk::stage(folder, metadata, &Table::verbatim(bytes), bytes).ok()
     }
 

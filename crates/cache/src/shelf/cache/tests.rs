@@ -77,6 +77,29 @@ fn what_is_no_json_or_too_large_gets_no_handle() {
 }
 
 #[test]
+fn a_long_body_is_in_its_file_once_it_has_a_handle_and_an_invalid_one_leaves_none() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let cache = Cache::open(in_folder(dir.path()), 0);
+    let long = text(3, LONG + 1);
+    let mut invalid = long.clone();
+    invalid.pop();
+    let before = folder_bytes(dir.path());
+    cache.insert(0, "me", json(&invalid)).expect_err("cut short");
+    assert_eq!(folder_bytes(dir.path()), before, "nothing is left of it");
+    let receipt = cache.insert(0, "me", json(&long)).expect("stored");
+    assert!(receipt.is_durable);
+    let id = receipt.id();
+    // As a kill leaves it: nothing is closed in order.
+    let copy = tempfile::tempdir().expect("a folder");
+    for file in std::fs::read_dir(dir.path()).expect("listed") {
+        let file = file.expect("listed");
+        std::fs::copy(file.path(), copy.path().join(file.file_name())).expect("copied");
+    }
+    let after = Cache::open(in_folder(copy.path()), 1);
+    assert_eq!(body(&after.get(1, "me", id).expect("there")), long);
+}
+
+#[test]
 fn an_entry_in_use_is_not_evicted_and_a_body_that_would_need_its_room_is_refused() {
     let cache = Cache::open(Config { scope_bytes: 100_000, ..Config::default() }, 0);
     let first = cache.insert(0, "me", json(&text(1, 60_000))).expect("stored");
