@@ -8,6 +8,7 @@ mod disk;
 mod entry;
 mod folder;
 mod graves;
+mod heap;
 mod journal;
 mod life;
 mod pinned;

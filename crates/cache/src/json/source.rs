@@ -12,8 +12,8 @@ pub trait Source: Send + Sync {
 
     /// Appends the bytes of `range` to `out`.
     ///
-    /// Readers ask for at most 64 KiB at a time, at multiples of 64 KiB, unless they want the whole
-    /// of a value.
+    /// Readers ask for at most 32 KiB at a time, at multiples of 32 KiB, unless they want the whole
+    /// of a value or of a page.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Bytes read at once where the source is not in memory; a block of a compressed body.
-const WINDOW: usize = 64 * 1024;
+const WINDOW: usize = 32 * 1024;
 
 /// The part of a source that is at hand.
 pub(crate) struct Window<'a> {

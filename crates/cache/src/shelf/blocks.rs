@@ -1,4 +1,6 @@
-//! A body in blocks of 64 KiB, each compressed alone, so that a page reads one or two of them.
+//! A body in blocks of 32 KiB, each compressed alone, so that a page reads little more than what is on it.
+//!
+//! Twice as long they would take some 3 % less, and a page half as long again.
 
 use std::io;
 use std::ops::Range;
@@ -8,8 +10,8 @@ use zstd::bulk::{Compressor, Decompressor};
 use crate::shelf::checksum;
 
 /// The length of a block before compression; the last one may be shorter.
-const BLOCK: u64 = 64 * 1024;
-const BLOCK_LEN: usize = 64 * 1024;
+const BLOCK: u64 = 32 * 1024;
+const BLOCK_LEN: usize = 32 * 1024;
 
 /// Finds nothing better than level 3 does on such texts, and faster.
 const LEVEL: i32 = 1;
@@ -159,7 +161,7 @@ impl Stored for [u8] {
 }
 
 /// Blocks that a reader holds unpacked: walking a value goes to and fro between a few of them.
-const HELD: usize = 8;
+const HELD: usize = 16;
 
 /// Reads blocks, and holds the last ones.
 #[derive(Default)]
@@ -296,7 +298,7 @@ mod tests {
         assert!(packed.stored.len() < body.len());
         let plain = Table::verbatim(&body);
         assert!(plain.is_sound());
-        let ends = [0_u32, 1, 65_535, 65_536, 65_537, 131_072, 199_999, 200_000];
+        let ends = [0_u32, 1, 32_767, 32_768, 32_769, 65_536, 199_999, 200_000];
         for (from, to) in ends.iter().flat_map(|from| ends.map(|to| (*from, to))) {
             for (table, stored) in [(&packed.table, &packed.stored), (&plain, &body)] {
                 let mut out = b"before".to_vec();
@@ -343,9 +345,9 @@ mod tests {
         assert_eq!(whole.expect_err("damaged").kind(), io::ErrorKind::InvalidData);
         assert!(out.is_empty());
         reader
-            .read(&packed.table, packed.stored.as_slice(), 0..65_536, &mut out)
+            .read(&packed.table, packed.stored.as_slice(), 0..32_768, &mut out)
             .expect("the first block is whole");
-        assert_eq!(out, body[..65_536]);
+        assert_eq!(out, body[..32_768]);
     }
 
     #[test]

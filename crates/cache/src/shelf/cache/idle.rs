@@ -8,10 +8,14 @@ use crate::shelf::body::{Body, Memory, Open};
 use crate::shelf::cache::Shared;
 use crate::shelf::disk::{self, Staged};
 use crate::shelf::entry::Metadata;
+use crate::shelf::heap;
 use crate::shelf::life::Millis;
 
 /// Bytes of bodies that one call compresses.
 const AT_ONCE: u64 = 32 * 1024 * 1024;
+
+/// Bytes of bodies that came to rest from which on the allocator is asked to give them back.
+const WORTH_GIVING_BACK: u64 = 1024 * 1024;
 
 /// Shorter bodies gain nothing.
 const WORTH_IT: u64 = 4 * 1024;
@@ -19,11 +23,19 @@ const WORTH_IT: u64 = 4 * 1024;
 /// Compresses what is idle, and returns when there is something to do again.
 pub(super) fn rest(shared: &Shared, now: Millis) -> Option<Millis> {
     let mut left = AT_ONCE;
+    let next = compress_idle(shared, now, &mut left);
+    if AT_ONCE - left >= WORTH_GIVING_BACK {
+        heap::give_back();
+    }
+    next
+}
+
+fn compress_idle(shared: &Shared, now: Millis, left: &mut u64) -> Option<Millis> {
     while let Some((metadata, number, body)) = next(shared, now) {
-        if metadata.size_bytes > left && left < AT_ONCE {
+        if metadata.size_bytes > *left && *left < AT_ONCE {
             return Some(now.saturating_add(1));
         }
-        left = left.saturating_sub(metadata.size_bytes.max(1));
+        *left = left.saturating_sub(metadata.size_bytes.max(1));
         let (body, staged) = at_rest(shared, &metadata, body);
         let idle_before = now.saturating_sub(shared.config.idle_ms);
         shared.lock().rest(idle_before, (metadata.id, number), body, staged);
