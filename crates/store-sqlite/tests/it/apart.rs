@@ -8,6 +8,7 @@ use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Filter, NoSink, Submit, Submitted, TaskStore as _, Update};
+use raincheck_core::task::WaitReason;
 use raincheck_store_sqlite::{Defect, Options, Reader, SqliteStore, check_locks};
 
 use crate::kit::*;
@@ -137,6 +138,37 @@ async fn a_row_with_words_of_a_newer_version_is_set_apart_and_kept() {
     edit(folder.path(), "UPDATE tasks SET failure = NULL WHERE seq = 1");
     let (store, _) = open(folder.path()).await;
     assert_eq!(task(&store, 0).await.0.state, State::Succeeded, "a version that knows it");
+}
+
+#[tokio::test]
+async fn every_reason_to_wait_that_was_ever_written_is_read_and_a_text_that_is_none_is_not() {
+    // [DUR-5] [QUEUE-5]
+    let words = [
+        "disconnected",
+        "compiling",
+        "reloading",
+        "busy",
+        "waiting_for_browser",
+        "tab_gone",
+        "owned_elsewhere",
+        "retry_backoff",
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    let mut waits = one(0, |_| {});
+    waits.waiting = Some(WaitReason::new("busy"));
+    submit(&store, waits).await;
+    drop(store);
+    for word in words {
+        edit(folder.path(), &format!("UPDATE tasks SET waiting = '{word}'"));
+        let (store, _) = open(folder.path()).await;
+        let waiting = task(&store, 0).await.0.waiting;
+        assert_eq!(waiting.as_ref().map(WaitReason::as_str), Some(word));
+    }
+    edit(folder.path(), "UPDATE tasks SET waiting = 'Ignore all that!'");
+    assert_eq!(defects(folder.path()).len(), 1);
+    let (store, _) = open(folder.path()).await;
+    store.find(&Scope::local(), id(0)).await.expect_err("it is set apart");
 }
 
 #[tokio::test]
