@@ -37,9 +37,9 @@ pub enum Change {
     Start,
     /// It surely never reached its executor; the attempt is not spent.
     Undeliver,
-    /// It asks its caller for input.
+    /// It asks its caller for input; executors get it with native MCP tasks.
     AskInput,
-    /// The input came.
+    /// The input came; callers give it with native MCP tasks.
     GiveInput,
     /// Somebody asked to end it.
     RequestCancel {

@@ -42,7 +42,7 @@ pub struct Limits {
     pub lease: Duration,
     /// How long a cancelled attempt has to end by itself.
     pub grace: Duration,
-    /// How long the caller has to give input.
+    /// How long the caller has to give input, once native MCP tasks let an attempt ask for it.
     pub input: Duration,
     /// How long the ended task stays readable [TIME-5].
     pub retention: Duration,
