@@ -42,6 +42,11 @@ fn a_look_at_the_locks_of_a_folder_leaves_nothing_behind() {
 }
 
 /// Edits the file behind the back of the store.
+fn version_of(folder: &Path) -> i64 {
+    let file = rusqlite::Connection::open(folder.join("tasks.db")).expect("the file");
+    file.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number")
+}
+
 fn edit(folder: &Path, sql: &str) {
     let database = rusqlite::Connection::open(folder.join("tasks.db")).expect("a database");
     database.execute_batch(sql).expect("an edit");
@@ -176,11 +181,12 @@ async fn newer_tables_are_refused_by_their_number_and_not_touched() {
     // [DUR-5]
     let folder = tempfile::tempdir().expect("a folder");
     drop(open(folder.path()).await);
+    let newest = version_of(folder.path());
     edit(folder.path(), "PRAGMA user_version = 99");
     let error = open_at(folder.path(), START).await.expect_err("newer");
     assert!(error.message.contains("version 99"), "{error:?}");
     assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("--state-dir")), "{error:?}");
-    edit(folder.path(), "PRAGMA user_version = 5");
+    edit(folder.path(), &format!("PRAGMA user_version = {newest}"));
     drop(open(folder.path()).await);
 }
 
