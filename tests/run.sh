@@ -127,6 +127,15 @@ lock_files() {
     done
 }
 
+# Built together, crates lend each other the features of what they share; whoever takes one gets it alone.
+each_crate_alone() {
+    local manifest
+    for manifest in crates/*/Cargo.toml; do
+        [ -f "${manifest%Cargo.toml}src/lib.rs" ] || continue
+        cargo check --quiet --lib --manifest-path "$manifest" || return 1
+    done
+}
+
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 }
@@ -145,6 +154,7 @@ step "tests" cargo test --workspace --lib --bins --tests
 step "the browser extension" node --test crates/browser/extension-tests/*.test.mjs
 step "examples in the documentation" cargo test --workspace --doc
 step "documentation" documentation
+step "each crate alone" each_crate_alone
 step "tidy" cargo xtask tidy
 step "lock files of the benchmarks" lock_files
 step "licences and sources" "$RAINCHECK_TEST_TOOLS/cargo-deny/bin/cargo-deny" --log-level error \

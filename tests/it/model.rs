@@ -84,7 +84,7 @@ impl Hash for World {
         for record in &self.ledger.rows {
             (record.state, record.attempt, record.fence, record.n_events, record.has_reported)
                 .hash(hasher);
-            (record.waiting, record.cancel.is_some(), record.started_at.is_some()).hash(hasher);
+            (&record.waiting, record.cancel.is_some(), record.started_at.is_some()).hash(hasher);
             let armed = Deadline::ALL.map(|kind| record.deadlines.get(kind).is_some());
             (armed, self.slot_of(record)).hash(hasher);
         }
@@ -315,7 +315,7 @@ impl Model for Weather {
             if is_held && world.n_lapses < self.max_lapses {
                 steps.push(Step::Lapse(task));
             }
-            if record.waiting == Some(WaitReason::RetryBackoff) {
+            if record.waiting == Some(WaitReason::RETRY_BACKOFF) {
                 steps.push(Step::Resume(task));
             }
         }

@@ -11,16 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use raincheck_core::ids::{ArtifactId, Fence, LaneId, TaskId};
+use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
-use raincheck_core::mac::MacKey;
-use raincheck_core::scope::Scope;
-use raincheck_core::store::{
-    Capabilities, ChangeSink, Claim, Claimed, Cursor, Error, Filter, Found, Heartbeat,
-    HeartbeatReply, LaneView, Page, Receipt, Submit, Submitted, TaskStatus, TaskStore, Update,
-    UpdateResult, Write,
-};
-use raincheck_core::task::{Artifact, TaskEvent, TaskRecord, WaitReason};
+use raincheck_core::store::{ChangeSink, Claimed, Error, StoreLayer, TaskStore};
 use raincheck_core::time::Timestamp;
 
 use crate::failure::Failure;
@@ -74,9 +67,9 @@ impl<S> fmt::Debug for PlacedStore<S> {
 }
 
 #[async_trait]
-impl<S: TaskStore> TaskStore for PlacedStore<S> {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
+impl<S: TaskStore> StoreLayer for PlacedStore<S> {
+    fn inner(&self) -> &dyn TaskStore {
+        &self.store
     }
 
     async fn open(
@@ -89,123 +82,6 @@ impl<S: TaskStore> TaskStore for PlacedStore<S> {
         (self.ready)()?;
         self.store.open(now, lanes, reattach, sink).await
     }
-
-    fn mac_key(&self) -> Option<MacKey> {
-        self.store.mac_key()
-    }
-
-    async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
-        self.store.set_lane(lane, config).await
-    }
-
-    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
-        self.store.remove_lane(lane).await
-    }
-
-    async fn submit(
-        &self,
-        now: Timestamp,
-        batch: Vec<Submit>,
-        then: Option<Claim>,
-    ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
-        self.store.submit(now, batch, then).await
-    }
-
-    async fn claim(&self, now: Timestamp, claim: Claim) -> Result<Write<Vec<Claimed>>, Error> {
-        self.store.claim(now, claim).await
-    }
-
-    async fn update(
-        &self,
-        now: Timestamp,
-        batch: Vec<Update>,
-        then: Option<Claim>,
-    ) -> Result<Write<(Vec<UpdateResult>, Vec<Claimed>)>, Error> {
-        self.store.update(now, batch, then).await
-    }
-
-    async fn heartbeat(
-        &self,
-        now: Timestamp,
-        beats: Vec<Heartbeat>,
-    ) -> Result<Vec<HeartbeatReply>, Error> {
-        self.store.heartbeat(now, beats).await
-    }
-
-    async fn release(
-        &self,
-        now: Timestamp,
-        slots: Vec<(TaskId, Fence)>,
-    ) -> Result<Write<()>, Error> {
-        self.store.release(now, slots).await
-    }
-
-    async fn hold(
-        &self,
-        now: Timestamp,
-        lane: LaneId,
-        hold: Option<WaitReason>,
-    ) -> Result<Write<u32>, Error> {
-        self.store.hold(now, lane, hold).await
-    }
-
-    async fn fire(&self, now: Timestamp, limit: u32) -> Result<Write<Option<Timestamp>>, Error> {
-        self.store.fire(now, limit).await
-    }
-
-    async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
-        self.store.extend_deadlines(now, by).await
-    }
-
-    async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
-        self.store.find(scope, id).await
-    }
-
-    async fn status(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskStatus>, Error> {
-        self.store.status(scope, id).await
-    }
-
-    async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
-        self.store.record(scope, id).await
-    }
-
-    async fn unknown(&self, ids: Vec<TaskId>) -> Result<Vec<TaskId>, Error> {
-        self.store.unknown(ids).await
-    }
-
-    async fn artifact(&self, id: &ArtifactId) -> Result<Option<(TaskId, Artifact)>, Error> {
-        self.store.artifact(id).await
-    }
-
-    async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
-        self.store.events(scope, id).await
-    }
-
-    async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
-        self.store.position(id).await
-    }
-
-    async fn list(
-        &self,
-        scope: &Scope,
-        filter: &Filter,
-        before: Option<Cursor>,
-        limit: u32,
-    ) -> Result<Page<TaskRecord>, Error> {
-        self.store.list(scope, filter, before, limit).await
-    }
-
-    async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
-        self.store.lanes().await
-    }
-
-    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        self.store.sweep(now, limit).await
-    }
-
-    fn barrier(&self) -> Receipt {
-        self.store.barrier()
-    }
 }
 
 #[cfg(test)]
@@ -216,7 +92,7 @@ mod tests {
 
     async fn open(store: &PlacedStore<MemoryStore>) -> Result<(), Error> {
         let now = Timestamp::from_millis(0);
-        store.open(now, Vec::new(), Duration::ZERO, Arc::new(NoSink)).await.map(drop)
+        TaskStore::open(store, now, Vec::new(), Duration::ZERO, Arc::new(NoSink)).await.map(drop)
     }
 
     #[tokio::test]

@@ -15,6 +15,9 @@ pub(crate) const DEFAULT: &str = "tab:default";
 /// The lane of what must not wait for a tab: tabs themselves, dialogs, settings of the browser.
 pub(crate) const CONTROL: &str = "browser";
 
+/// Why commands wait while no browser is there [BROWSER-6].
+const WAITING_FOR_BROWSER: WaitReason = WaitReason::new("waiting_for_browser");
+
 /// What every lane of a tab begins with.
 const PREFIX: &str = "tab:";
 
@@ -141,7 +144,7 @@ impl Lanes {
     }
 
     async fn set(&mut self, engine: &Handle, lane: &LaneId, is_held: bool) -> Result<(), Error> {
-        let hold = is_held.then_some(WaitReason::WaitingForBrowser);
+        let hold = is_held.then_some(WAITING_FOR_BROWSER);
         engine.hold(lane.clone(), hold).await?;
         self.held.insert(lane.clone(), is_held);
         Ok(())

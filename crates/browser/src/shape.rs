@@ -73,7 +73,7 @@ fn screenshot(reply: &Reply<'_>) -> Option<Outcome> {
     let reply = Reply {
         result: Some(raw),
         engine: reply.engine.clone(),
-        tab_id: reply.tab_id,
+        target: reply.target,
         origin: reply.origin.clone(),
         truncated: false,
     };

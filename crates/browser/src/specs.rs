@@ -3,7 +3,7 @@
 use raincheck_core::cancel::{OnDisconnect, OnExit};
 use raincheck_core::content::Json;
 use raincheck_core::ids::LaneId;
-use raincheck_core::tool::{ExecutionMode, Hints, ToolSpec};
+use raincheck_core::tool::{Hints, ToolSpec};
 
 use crate::lanes;
 use crate::settings::Settings;
@@ -98,7 +98,6 @@ fn spec(
     ToolSpec {
         title: title.into(),
         hints,
-        mode: ExecutionMode::Job,
         lane: LaneId::from(lanes::DEFAULT),
         wait: settings.wait,
         run_timeout: Some(settings.run_timeout),

@@ -78,6 +78,7 @@ impl Browser {
         let settings = self.settings();
         let limits = Limits {
             ready: settings.accept,
+            ready_is_accept: true,
             queue_timeout: settings.queue_timeout,
             accept: settings.accept,
             run_timeout: Some(settings.run_timeout),

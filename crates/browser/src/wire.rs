@@ -205,7 +205,7 @@ impl Item<'_> {
         let reply = Reply {
             result: self.result,
             engine: self.engine.as_deref().filter(|it| is_word(it)).map(Cow::Borrowed),
-            tab_id: self.tab_id,
+            target: self.tab_id,
             origin: self.origin.as_deref().and_then(origin).map(Cow::Owned),
             truncated: self.truncated,
         };

@@ -37,9 +37,9 @@ pub enum Change {
     Start,
     /// It surely never reached its executor; the attempt is not spent.
     Undeliver,
-    /// It asks its caller for input.
+    /// It asks its caller for input; executors get it with native MCP tasks.
     AskInput,
-    /// The input came.
+    /// The input came; callers give it with native MCP tasks.
     GiveInput,
     /// Somebody asked to end it.
     RequestCancel {
@@ -194,14 +194,16 @@ fn ending(record: &TaskRecord, change: &Change) -> Option<Outcome> {
 /// The outcome of a deadline that passed.
 fn due(record: &TaskRecord, deadline: Deadline) -> Option<Outcome> {
     let error = match deadline {
-        // A browser that is not there accepts as little as one that does not answer [TIME-4].
-        Deadline::Ready if record.waiting == Some(WaitReason::WaitingForBrowser) => {
-            let limit = span(record.task.limits.ready);
-            Error::new(Kind::AcceptTimeout, format!("no browser was connected within {limit}"))
-        }
         Deadline::Ready => {
-            let why = record.waiting.map_or("not ready", WaitReason::as_str);
-            Error::new(Kind::PeerNotReady, format!("the peer was not ready in time ({why})"))
+            let why = record.waiting.as_ref().map_or("not ready", WaitReason::as_str);
+            let limits = &record.task.limits;
+            if limits.ready_is_accept {
+                let limit = span(limits.ready);
+                let words = format!("nobody was there to accept it within {limit} ({why})");
+                Error::new(Kind::AcceptTimeout, words)
+            } else {
+                Error::new(Kind::PeerNotReady, format!("the peer was not ready in time ({why})"))
+            }
         }
         Deadline::QueueTimeout => {
             Error::new(Kind::QueueTimeout, "its time in the queue was over before it could run")
@@ -248,7 +250,7 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
     let stays = to == record.state;
     match change {
         Change::Hold(reason) => {
-            record.waiting = Some(*reason);
+            record.waiting = Some(reason.clone());
             if !stays {
                 record.deadlines.set(Deadline::Ready, Some(now + record.ready_left));
             }
@@ -339,7 +341,7 @@ fn drop_attempt(record: &mut TaskRecord) {
 /// Lets the task wait for its next attempt.
 fn begin_pause(record: &mut TaskRecord, now: Timestamp) {
     drop_attempt(record);
-    record.waiting = Some(WaitReason::RetryBackoff);
+    record.waiting = Some(WaitReason::RETRY_BACKOFF);
     let pause = record.task.retry.pause(record.task.id, record.attempt);
     record.deadlines.set(Deadline::Backoff, Some(now + pause));
 }

@@ -68,7 +68,8 @@ pub struct Entry {
     pub kind: Kind,
     /// The canonical word.
     pub code: &'static str,
-    /// The words of the Unity surface, the most general first.
+    /// The words of the Unity surface, the most general first. Until there is one, only the page of errors
+    /// is written from them.
     pub unity: &'static [&'static str],
     /// The word of the browser surface where it differs from the canonical one.
     pub browser: Option<&'static str>,
@@ -92,7 +93,8 @@ macro_rules! table {
             $($(#[$doc])* $kind,)+
         }
 
-        /// The error table.
+        /// The error table. Kinds of filters, the cache and its paths are for the response cache,
+        /// [`Kind::CancelNotSupported`] is for native MCP tasks: nothing makes them yet.
         pub const TABLE: &[Entry] = &[$(Entry {
             kind: Kind::$kind,
             code: $code,

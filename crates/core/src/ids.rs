@@ -17,7 +17,7 @@ pub enum Spelling {
     Task,
     /// The hyphenated UUID (`log_id`).
     Uuid,
-    /// `job-` and 26 Crockford characters.
+    /// `job-` and 26 Crockford characters, for the Unity surface.
     Job,
     /// `corr-<unix ms>-<20 hex digits>`.
     Correlation,

@@ -62,7 +62,7 @@ words! {
         Scheduled = "scheduled",
         /// Known to have started.
         Running = "running",
-        /// Running, and waiting for an answer of the caller.
+        /// Running, and waiting for an answer of the caller: reached once there are native MCP tasks.
         InputRequired = "input_required",
         /// Asked to end; the executor has not committed to end it.
         CancelRequested = "cancel_requested",

@@ -48,17 +48,6 @@ impl Progress {
             phase,
         }
     }
-
-    /// Returns the share done between 0 and 1 where a percentage or a step count tells it.
-    #[must_use]
-    pub fn fraction(&self) -> Option<f64> {
-        if let Some(percent) = self.percent {
-            return Some(percent / 100.0);
-        }
-        let total = self.step_total.filter(|total| *total > 0)?;
-        #[expect(clippy::cast_precision_loss, reason = "a share needs no more than 53 bits")]
-        self.step.map(|step| (step as f64 / total as f64).min(1.0))
-    }
 }
 
 #[cfg(test)]

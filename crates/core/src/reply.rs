@@ -24,9 +24,10 @@ pub struct Reply<'a> {
     /// What of the peer did the work.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<Cow<'a, str>>,
-    /// The tab it was done in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tab_id: Option<i64>,
+    /// Which of the peer's parts it was done in, by the peer's own number. Results of earlier versions
+    /// have it as `tab_id`.
+    #[serde(default, alias = "tab_id", skip_serializing_if = "Option::is_none")]
+    pub target: Option<i64>,
     /// Where the content of the result comes from.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Cow<'a, str>>,
@@ -63,5 +64,11 @@ mod tests {
             let reply: Reply<'_> = serde_json::from_str(text).expect("a reply");
             assert_eq!(reply.to_json().expect("JSON").get(), text);
         }
+    }
+
+    #[test]
+    fn a_result_that_an_earlier_version_kept_still_says_where_it_was_done() {
+        let reply: Reply<'_> = serde_json::from_str(r#"{"result":1,"tab_id":7}"#).expect("a reply");
+        assert_eq!(reply.target, Some(7));
     }
 }

@@ -3,6 +3,8 @@
 //! A store applies [`decide`](crate::decide::decide) to committed rows and nothing else. It owns no
 //! waiter and spawns nothing: a [`ChangeSink`] tells the runtime what was committed.
 
+mod layer;
+
 mod memory;
 
 use std::fmt;
@@ -24,6 +26,7 @@ use crate::task::{Artifact, Metrics, Task, TaskDetails, TaskEvent, TaskRecord, W
 use crate::time::Timestamp;
 use crate::worker::{self, Worker};
 
+pub use layer::StoreLayer;
 pub use memory::{MemoryLimits, MemoryStore};
 
 /// A failure of the store: the contract's `storage_unavailable` [DUR-5].
@@ -271,6 +274,38 @@ pub enum Found {
     Absent,
 }
 
+impl Found {
+    /// Leaves the record alone, tombstones included.
+    #[must_use]
+    pub fn into_record(self) -> Option<TaskRecord> {
+        match self {
+            Self::Task(record, _) | Self::Tombstone(record) => Some(record),
+            Self::Absent => None,
+        }
+    }
+
+    /// Leaves the record, and what its attempt last said.
+    #[must_use]
+    pub fn into_status(self) -> Option<TaskStatus> {
+        let (progress, partial) = match &self {
+            Self::Task(_, details) => (details.progress.clone(), details.partial.clone()),
+            Self::Tombstone(_) | Self::Absent => (None, None),
+        };
+        let record = self.into_record()?;
+        Some(TaskStatus { record, progress, partial })
+    }
+
+    /// Leaves the history, which is empty once the retention is over.
+    #[must_use]
+    pub fn into_events(self) -> Option<Vec<TaskEvent>> {
+        match self {
+            Self::Task(_, details) => Some(details.events.clone()),
+            Self::Tombstone(_) => Some(Vec::new()),
+            Self::Absent => None,
+        }
+    }
+}
+
 /// A task without what it was given, what came of it, and its history.
 #[derive(Clone, Debug)]
 pub struct TaskStatus {
@@ -515,15 +550,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// # Errors
     /// [`Error`] when nothing can be read.
     async fn status(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskStatus>, Error> {
-        Ok(match self.find(scope, id).await? {
-            Found::Task(record, details) => Some(TaskStatus {
-                record,
-                progress: details.progress.clone(),
-                partial: details.partial.clone(),
-            }),
-            Found::Tombstone(record) => Some(TaskStatus { record, progress: None, partial: None }),
-            Found::Absent => None,
-        })
+        Ok(self.find(scope, id).await?.into_status())
     }
 
     /// Finds the record of one task of a scope alone, tombstones included.
@@ -531,10 +558,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// # Errors
     /// [`Error`] when nothing can be read.
     async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
-        Ok(match self.find(scope, id).await? {
-            Found::Task(record, _) | Found::Tombstone(record) => Some(record),
-            Found::Absent => None,
-        })
+        Ok(self.find(scope, id).await?.into_record())
     }
 
     /// Returns those of some tasks of which the store has nothing, not even a tombstone or a record that it
@@ -569,11 +593,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// # Errors
     /// [`Error`] when nothing can be read.
     async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
-        Ok(match self.find(scope, id).await? {
-            Found::Task(_, payload) => Some(payload.events.clone()),
-            Found::Tombstone(_) => Some(Vec::new()),
-            Found::Absent => None,
-        })
+        Ok(self.find(scope, id).await?.into_events())
     }
 
     /// Returns how many tasks run before a queued one.

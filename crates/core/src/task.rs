@@ -16,49 +16,19 @@ use crate::retry;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
-/// Why a task is `waiting`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WaitReason {
-    /// No peer is connected.
-    Disconnected,
-    /// The peer compiles.
-    Compiling,
-    /// The peer reloads.
-    Reloading,
-    /// The peer is busy with something else.
-    Busy,
-    /// No browser is connected yet.
-    WaitingForBrowser,
-    /// The tab is gone.
-    TabGone,
-    /// Another process owns the peer.
-    OwnedElsewhere,
-    /// The pause before another attempt.
-    RetryBackoff,
-}
+mod wait;
 
-impl WaitReason {
-    /// Returns the contract's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Disconnected => "disconnected",
-            Self::Compiling => "compiling",
-            Self::Reloading => "reloading",
-            Self::Busy => "busy",
-            Self::WaitingForBrowser => "waiting_for_browser",
-            Self::TabGone => "tab_gone",
-            Self::OwnedElsewhere => "owned_elsewhere",
-            Self::RetryBackoff => "retry_backoff",
-        }
-    }
-}
+pub use wait::WaitReason;
 
 /// The time limits of one task, fixed at submit [STATE-5, TIME-7].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// How long it may be `waiting` in all; the budget only drains.
     pub ready: Duration,
+    /// Whether a peer that is not there accepts as little as one that does not answer: a task whose ready
+    /// limit is used up then fails as one that nobody accepted, not as one whose peer was not ready
+    /// [TIME-4].
+    pub ready_is_accept: bool,
     /// How long it may stand in the queue.
     pub queue_timeout: Duration,
     /// How long a leased attempt may go unaccepted.
@@ -72,7 +42,7 @@ pub struct Limits {
     pub lease: Duration,
     /// How long a cancelled attempt has to end by itself.
     pub grace: Duration,
-    /// How long the caller has to give input.
+    /// How long the caller has to give input, once native MCP tasks let an attempt ask for it.
     pub input: Duration,
     /// How long the ended task stays readable [TIME-5].
     pub retention: Duration,
@@ -82,6 +52,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             ready: Duration::from_secs(45),
+            ready_is_accept: false,
             queue_timeout: Duration::from_secs(24 * 3600),
             accept: Duration::from_secs(5),
             run_timeout: Some(Duration::from_secs(600)),

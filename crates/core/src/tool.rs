@@ -9,15 +9,6 @@ use crate::ids::{LaneId, ToolName};
 use crate::retry;
 use crate::task::Limits;
 
-/// Whether callers usually see the end of a call or its task id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExecutionMode {
-    /// Short: the caller waits for the end.
-    Sync,
-    /// Long: the caller gets a handle.
-    Job,
-}
-
 /// Whether a tool runs in a lane or is answered beside all lanes [QUEUE-4].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -53,8 +44,6 @@ pub struct ToolSpec {
     pub input_schema: Json,
     /// What a client may assume.
     pub hints: Hints,
-    /// Whether it is short or long.
-    pub mode: ExecutionMode,
     /// Whether it runs in a lane.
     pub class: Class,
     /// The lane it runs in unless the caller names another.
@@ -94,7 +83,6 @@ impl ToolSpec {
             description: description.into(),
             input_schema,
             hints: Hints::default(),
-            mode: ExecutionMode::Job,
             class: Class::Lane,
             lane: LaneId::from("cpu_standard"),
             wait: Duration::from_secs(10),

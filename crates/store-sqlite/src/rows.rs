@@ -52,6 +52,9 @@ const MOVING: [&str; 24] = [
     "retention_at",
 ];
 
+/// Those of them that are empty until the task ends.
+const OF_AN_END: [&str; 2] = ["ended_at", "retention_at"];
+
 /// Every column, in the order in which [`read`] takes them.
 pub(crate) fn columns() -> String {
     format!("{}, {}, seq", FIXED.join(", "), MOVING.join(", "))
@@ -122,6 +125,8 @@ pub(crate) fn known(row: Result<TaskRecord, Fault>) -> Result<Option<TaskRecord>
 pub(crate) struct Statements {
     pub(crate) insert: String,
     pub(crate) update: String,
+    /// The same of a task that goes on: no index of what lives or has ended is touched.
+    pub(crate) advance: String,
     /// What has not ended, between two places in the order of acceptance.
     pub(crate) scan: String,
     /// What has not ended, where that is little of the file.
@@ -135,9 +140,16 @@ impl Statements {
         let (fixed, moving) = (FIXED.join(", "), MOVING.join(", "));
         let places = vec!["?"; FIXED.len() + MOVING.len() + 1].join(", ");
         let sets = MOVING.map(|column| format!("{column} = ?")).join(", ");
+        let advances: Vec<_> = (1..)
+            .zip(MOVING)
+            .filter(|(_, column)| !OF_AN_END.contains(column))
+            .map(|(place, column)| format!("{column} = ?{place}"))
+            .collect();
+        let (advances, seq) = (advances.join(", "), MOVING.len() + 1);
         Self {
             insert: format!("INSERT INTO tasks ({fixed}, {moving}, seq) VALUES ({places})"),
             update: format!("UPDATE tasks SET {sets} WHERE seq = ?"),
+            advance: format!("UPDATE tasks SET {advances} WHERE seq = ?{seq}"),
             scan: format!(
                 "SELECT {} FROM tasks NOT INDEXED WHERE seq BETWEEN ? AND ? AND ended_at IS NULL \
                  ORDER BY seq",
@@ -184,7 +196,7 @@ fn put_task(bind: &mut Bind<'_, '_>, task: &Task) -> Result<(), Fault> {
 
 fn put_standing(bind: &mut Bind<'_, '_>, row: &TaskRecord) -> Result<(), Fault> {
     bind.put(row.state.as_str())?;
-    bind.put(row.waiting.map(WaitReason::as_str))?;
+    bind.put(row.waiting.as_ref().map(WaitReason::as_str))?;
     bind.put(nanos(row.ready_left))?;
     bind.put(row.attempt)?;
     bind.put(row.fence.raw().cast_signed())?;

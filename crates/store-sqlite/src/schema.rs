@@ -15,7 +15,8 @@ const APPLICATION: i32 = 0x5241_494E;
 type Migration = fn() -> String;
 
 /// Every step there is; the version of a file is the number of steps it has taken.
-const MIGRATIONS: &[Migration] = &[first, artifacts_by_id, workers, ended_on_disk, mac_key];
+const MIGRATIONS: &[Migration] =
+    &[first, artifacts_by_id, workers, ended_on_disk, mac_key, two_indexes_fewer];
 
 fn first() -> String {
     include_str!("schema/v1.sql").replace("{states}", &states())
@@ -35,6 +36,10 @@ fn ended_on_disk() -> String {
 
 fn mac_key() -> String {
     include_str!("schema/v5.sql").to_owned()
+}
+
+fn two_indexes_fewer() -> String {
+    include_str!("schema/v6.sql").to_owned()
 }
 
 /// The words of every state, quoted for SQL [STATE-1].

@@ -30,10 +30,15 @@ pub(crate) const KEYS: &str = "SELECT scope, tool, key FROM tasks INDEXED BY end
     WHERE key IS NOT NULL AND ended_at IS NOT NULL AND state <> 'expired' LIMIT ?";
 pub(crate) const BY_KEY: &str = "SELECT id FROM tasks WHERE scope = ? AND tool = ? AND key = ? \
     AND ended_at IS NOT NULL AND state <> 'expired'";
-pub(crate) const NEXT_DUE: &str =
-    "SELECT min(retention_at) FROM tasks WHERE retention_at IS NOT NULL AND retention_at > ?";
-pub(crate) const DUE: &str = "SELECT id FROM tasks \
-    WHERE retention_at IS NOT NULL AND retention_at <= ? ORDER BY retention_at LIMIT ?";
+pub(crate) const FIRST_DUE: &str = "SELECT min(due) FROM due_times";
+pub(crate) const NEXT_DUE: &str = "SELECT min(next) FROM ( \
+    SELECT due AS next FROM due_times WHERE due > ?1 UNION ALL \
+    SELECT t.retention_at FROM due_times d CROSS JOIN tasks t \
+    ON t.seq BETWEEN d.block << 10 AND (d.block << 10) + 1023 \
+    WHERE d.due <= ?1 AND t.retention_at > ?1)";
+pub(crate) const DUE: &str = "SELECT t.id FROM due_times d CROSS JOIN tasks t \
+    ON t.seq BETWEEN d.block << 10 AND (d.block << 10) + 1023 \
+    WHERE d.due <= ?1 AND t.retention_at <= ?1 LIMIT ?2";
 pub(crate) const TOMBSTONES: &str = "SELECT id FROM tasks \
     WHERE state = 'expired' AND updated_at < ? ORDER BY updated_at LIMIT ?";
 
@@ -84,7 +89,9 @@ impl Settled {
         if has_more_keys {
             away = HashSet::new();
         }
-        Ok(Self { away, has_more_keys, due: next_due(connection, i64::MIN)?, ..Self::default() })
+        let due: Option<i64> = connection.query_row(FIRST_DUE, [], |row| row.get(0))?;
+        let due = due.map(Timestamp::from_millis);
+        Ok(Self { away, has_more_keys, due, ..Self::default() })
     }
 
     /// Takes the pins of what came before: whoever holds one lets go of it here.
@@ -185,9 +192,9 @@ fn let_go<K: Ord>(pins: &mut BTreeMap<K, u32>, key: &K) {
     }
 }
 
-fn next_due(connection: &Connection, after: i64) -> Result<Option<Timestamp>, Fault> {
+fn next_due(connection: &Connection, after: Timestamp) -> Result<Option<Timestamp>, Fault> {
     let mut statement = connection.prepare_cached(NEXT_DUE)?;
-    let at: Option<i64> = statement.query_row([after], |row| row.get(0))?;
+    let at: Option<i64> = statement.query_row([after.as_millis()], |row| row.get(0))?;
     Ok(at.map(Timestamp::from_millis))
 }
 
@@ -198,8 +205,7 @@ pub(crate) fn due(
     limit: u32,
 ) -> Result<(Vec<TaskId>, Option<Timestamp>), Fault> {
     let ids = ids(connection, DUE, now, limit)?;
-    let next =
-        if ids.len() < limit as usize { next_due(connection, now.as_millis())? } else { Some(now) };
+    let next = if ids.len() < limit as usize { next_due(connection, now)? } else { Some(now) };
     Ok((ids, next))
 }
 

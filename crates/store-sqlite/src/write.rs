@@ -1,13 +1,15 @@
 //! One batch as one transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, OptionalExtension as _, Statement, Transaction, TransactionBehavior, params,
+};
 
 use raincheck_core::slot::Slot;
 use raincheck_core::task::{Artifact, AttemptSummary, TaskEvent, TaskRecord};
 
-use crate::batch::{Batch, Results};
+use crate::batch::{Batch, Results, Standing};
 use crate::fault::Fault;
 use crate::files::Stored;
 use crate::log::Log;
@@ -59,18 +61,31 @@ const UNTAG: &str = "DELETE FROM task_tags WHERE scope = ? AND tag = ? AND seq =
 /// every commit: it only says where to begin to look.
 const SLACK: i64 = 60_000;
 
-/// What is known to be noted of the last block.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Noted(Option<(i64, i64)>);
+/// What is known to be noted of blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    /// The last block, and until when its tasks were submitted.
+    submitted: Option<(i64, i64)>,
+    /// From when on the retention of tasks is over, of some blocks.
+    due: BTreeMap<i64, i64>,
+}
+
+/// Of so many blocks it is remembered what is noted.
+const MOST_NOTED: usize = 4096;
 
 impl Noted {
-    fn covers(self, block: i64, at: i64) -> bool {
-        self.0.is_some_and(|(noted, until)| noted == block && at <= until)
+    fn covers(&self, block: i64, at: i64) -> bool {
+        self.submitted.is_some_and(|(noted, until)| noted == block && at <= until)
     }
 }
 
 const SUBMITTED: &str = "INSERT INTO submit_times (block, newest) VALUES (?, ?) \
     ON CONFLICT (block) DO UPDATE SET newest = max(newest, excluded.newest)";
+const ENDED: &str = "INSERT INTO due_times (block, due) VALUES (?, ?) \
+    ON CONFLICT (block) DO UPDATE SET due = min(due, excluded.due)";
+pub(crate) const STILL_DUE: &str = "SELECT min(retention_at) FROM tasks WHERE seq BETWEEN ? AND ?";
+const DUE: &str = "INSERT OR REPLACE INTO due_times (block, due) VALUES (?, ?)";
+const NONE_DUE: &str = "DELETE FROM due_times WHERE block = ?";
 const NEXT_SEQ: &str = "UPDATE store SET next_seq = max(next_seq, ?) WHERE one = 1";
 
 /// Writes a batch, and returns the files whose rows are gone with it.
@@ -82,7 +97,7 @@ pub(crate) fn commit(
     noted: &mut Noted,
 ) -> Result<Vec<String>, Fault> {
     // What a failed transaction noted is not there.
-    let mut after = *noted;
+    let mut after = std::mem::take(noted);
     let writing = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     log.make_room();
     let files = write(&writing, statements, batch, &mut after)?;
@@ -98,25 +113,31 @@ fn write(
     noted: &mut Noted,
 ) -> Result<Vec<String>, Fault> {
     write_new(writing, batch, noted)?;
-    for standing in batch.rows.values() {
-        if standing.is_new {
-            rows::insert(&mut *writing.prepare_cached(&statements.insert)?, &standing.row)?;
-        } else {
-            rows::update(&mut *writing.prepare_cached(&statements.update)?, &standing.row)?;
+    write_rows(writing, statements, batch)?;
+    write_due(writing, batch, noted)?;
+    if !batch.inputs.is_empty() {
+        let mut insert = writing.prepare_cached(INPUTS)?;
+        for (seq, stored) in &batch.inputs {
+            insert.execute(params![seq.cast_signed(), stored.body(), stored.file()])?;
         }
     }
-    for (seq, stored) in &batch.inputs {
-        let mut insert = writing.prepare_cached(INPUTS)?;
-        insert.execute(params![seq.cast_signed(), stored.body(), stored.file()])?;
+    if !batch.results.is_empty() {
+        let mut write = writing.prepare_cached(RESULTS)?;
+        for (seq, results) in &batch.results {
+            write_results(&mut write, *seq, results)?;
+        }
     }
-    for (seq, results) in &batch.results {
-        write_results(writing, *seq, results)?;
+    if !batch.events.is_empty() {
+        let mut insert = writing.prepare_cached(EVENT)?;
+        for (seq, event) in &batch.events {
+            write_event(&mut insert, *seq, event)?;
+        }
     }
-    for (seq, event) in &batch.events {
-        write_event(writing, *seq, event)?;
-    }
-    for (seq, attempt) in &batch.attempts {
-        write_attempt(writing, *seq, attempt)?;
+    if !batch.attempts.is_empty() {
+        let mut insert = writing.prepare_cached(ATTEMPT)?;
+        for (seq, attempt) in &batch.attempts {
+            write_attempt(writing, &mut insert, *seq, attempt)?;
+        }
     }
     for (seq, artifact) in &batch.artifacts {
         write_artifact(writing, *seq, artifact)?;
@@ -150,12 +171,66 @@ fn write_new(writing: &Transaction<'_>, batch: &Batch, noted: &mut Noted) -> Res
     }
     for (block, newest) in times {
         writing.prepare_cached(SUBMITTED)?.execute([block, newest])?;
-        *noted = Noted(Some((block, newest)));
+        noted.submitted = Some((block, newest));
     }
     Ok(())
 }
 
-fn write_results(writing: &Transaction<'_>, seq: u64, results: &Results) -> Result<(), Fault> {
+/// Writes when the retention of what has ended is over, after the rows.
+fn write_due(writing: &Transaction<'_>, batch: &Batch, noted: &mut Noted) -> Result<(), Fault> {
+    if noted.due.len() > MOST_NOTED {
+        noted.due.clear();
+    }
+    for Standing { row, .. } in batch.rows.values() {
+        let Some(at) = row.expires_at() else { continue };
+        let (block, at) = (row.seq.cast_signed() >> 10, at.as_millis());
+        if noted.due.get(&block).is_none_or(|due| at < *due) {
+            writing.prepare_cached(ENDED)?.execute([block, at])?;
+            noted.due.insert(block, at);
+        }
+    }
+    let blocks: BTreeSet<_> = batch.expired.iter().map(|seq| seq.cast_signed() >> 10).collect();
+    for block in blocks {
+        let mut next = writing.prepare_cached(STILL_DUE)?;
+        let ends = [block << 10, (block << 10) + 1023];
+        let next: Option<i64> = next.query_row(ends, |row| row.get(0))?;
+        noted.due.remove(&block);
+        match next {
+            Some(due) => writing.prepare_cached(DUE)?.execute([block, due])?,
+            None => writing.prepare_cached(NONE_DUE)?.execute([block])?,
+        };
+    }
+    Ok(())
+}
+
+/// Writes the rows, after all statements were found once: to look for one costs as much as to bind it.
+fn write_rows(
+    writing: &Transaction<'_>,
+    statements: &Statements,
+    batch: &Batch,
+) -> Result<(), Fault> {
+    let (mut insert, mut update, mut advance) = (None, None, None);
+    for Standing { row, is_new } in batch.rows.values() {
+        let goes_on = row.ended_at.is_none() && row.expires_at().is_none();
+        let (statement, sql) = match (is_new, goes_on) {
+            (true, _) => (&mut insert, &statements.insert),
+            (false, true) => (&mut advance, &statements.advance),
+            (false, false) => (&mut update, &statements.update),
+        };
+        let statement = match statement {
+            Some(statement) => statement,
+            none @ None => none.insert(writing.prepare_cached(sql)?),
+        };
+        if *is_new {
+            rows::insert(statement, row)?;
+        } else {
+            rows::update(statement, row)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_results(write: &mut Statement<'_>, seq: u64, results: &Results) -> Result<(), Fault> {
     let progress = match &results.progress {
         Some(progress) => Some(
             serde_json::to_string(progress)
@@ -163,7 +238,7 @@ fn write_results(writing: &Transaction<'_>, seq: u64, results: &Results) -> Resu
         ),
         None => None,
     };
-    writing.prepare_cached(RESULTS)?.execute(params![
+    write.execute(params![
         seq.cast_signed(),
         results.outcome.as_ref().and_then(Stored::body),
         results.outcome.as_ref().and_then(Stored::file),
@@ -175,8 +250,8 @@ fn write_results(writing: &Transaction<'_>, seq: u64, results: &Results) -> Resu
     Ok(())
 }
 
-fn write_event(writing: &Transaction<'_>, seq: u64, event: &TaskEvent) -> Result<(), Fault> {
-    writing.prepare_cached(EVENT)?.execute(params![
+fn write_event(insert: &mut Statement<'_>, seq: u64, event: &TaskEvent) -> Result<(), Fault> {
+    insert.execute(params![
         seq.cast_signed(),
         event.seq,
         event.at.as_millis(),
@@ -192,10 +267,11 @@ fn write_event(writing: &Transaction<'_>, seq: u64, event: &TaskEvent) -> Result
 
 fn write_attempt(
     writing: &Transaction<'_>,
+    insert: &mut Statement<'_>,
     seq: u64,
     attempt: &AttemptSummary,
 ) -> Result<(), Fault> {
-    writing.prepare_cached(ATTEMPT)?.execute(params![
+    insert.execute(params![
         seq.cast_signed(),
         attempt.fence.raw().cast_signed(),
         attempt.attempt,

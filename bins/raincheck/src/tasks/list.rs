@@ -48,7 +48,7 @@ fn cells(place: &Place, record: &TaskRecord, has_bars: bool) -> Result<Vec<Cell>
     } else {
         place.reader.progress(record).map_err(|error| unreadable(&error))?
     };
-    let detail = match (&progress, record.failure, record.waiting) {
+    let detail = match (&progress, record.failure, &record.waiting) {
         (Some(progress), _, _) => words::progress(progress, has_bars),
         (None, Some(kind), _) => kind.to_string(),
         (None, None, Some(reason)) => reason.as_str().to_owned(),

@@ -70,7 +70,7 @@ fn state(record: &TaskRecord, palette: Palette) -> String {
     if let Some(kind) = record.failure {
         let _ = write!(state, " ({kind})");
     }
-    if let Some(waiting) = record.waiting {
+    if let Some(waiting) = &record.waiting {
         let _ = write!(state, " ({})", waiting.as_str());
     }
     match (record.cancel.is_some(), reason) {

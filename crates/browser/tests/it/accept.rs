@@ -15,8 +15,8 @@ async fn without_a_browser_a_command_ends_after_three_seconds() {
     let begin = Instant::now();
     let record = world.submit(script_in(7, "1")).await;
     assert_eq!(
-        (record.state, record.waiting),
-        (State::Waiting, Some(WaitReason::WaitingForBrowser))
+        (record.state, record.waiting.clone()),
+        (State::Waiting, Some(WaitReason::new("waiting_for_browser")))
     );
     let view = world.end(record.id()).await;
     let error = failure(&view);

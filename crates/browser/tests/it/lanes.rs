@@ -24,7 +24,7 @@ async fn commands_wait_for_a_browser_and_go_on_in_order() {
         let record = world.view(*id).await.record;
         assert_eq!(
             (record.state, record.waiting),
-            (State::Waiting, Some(WaitReason::WaitingForBrowser))
+            (State::Waiting, Some(WaitReason::new("waiting_for_browser")))
         );
     }
     let browser = world.extension("a", "1");

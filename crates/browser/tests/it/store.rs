@@ -11,14 +11,13 @@ use tokio::time::sleep;
 
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Capabilities, ChangeSink, Claim, Claimed, Committed, Cursor, Durability, Error, Filter, Found,
-    Heartbeat, HeartbeatReply, LaneView, MemoryLimits, MemoryStore, Page, Receipt, Submit,
-    Submitted, TaskStore, Update, UpdateResult, Write,
+    Capabilities, Claim, Claimed, Committed, Durability, Error, Found, Heartbeat, HeartbeatReply,
+    MemoryLimits, MemoryStore, Receipt, StoreLayer, Submit, Submitted, TaskStatus, TaskStore,
+    Update, UpdateResult, Write,
 };
-use raincheck_core::task::{TaskRecord, WaitReason};
+use raincheck_core::task::{TaskEvent, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
 use crate::sim::{Dice, Fault};
@@ -119,23 +118,13 @@ impl Store {
 }
 
 #[async_trait]
-impl TaskStore for Store {
+impl StoreLayer for Store {
+    fn inner(&self) -> &dyn TaskStore {
+        &self.inner
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { durability: Durability::Process }
-    }
-
-    async fn open(
-        &self,
-        now: Timestamp,
-        lanes: Vec<(LaneId, lane::Config)>,
-        reattach: Duration,
-        sink: Arc<dyn ChangeSink>,
-    ) -> Result<Vec<Claimed>, Error> {
-        self.inner.open(now, lanes, reattach, sink).await
-    }
-
-    fn mac_key(&self) -> Option<MacKey> {
-        self.inner.mac_key()
     }
 
     async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
@@ -143,10 +132,6 @@ impl TaskStore for Store {
             return self.inner.set_lane(lane, lane::Config::new(2, 32)).await;
         }
         self.inner.set_lane(lane, config).await
-    }
-
-    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
-        self.inner.remove_lane(lane).await
     }
 
     async fn submit(
@@ -226,29 +211,19 @@ impl TaskStore for Store {
         Ok(found)
     }
 
-    async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
-        self.inner.position(id).await
-    }
-
-    async fn list(
-        &self,
-        scope: &Scope,
-        filter: &Filter,
-        before: Option<Cursor>,
-        limit: u32,
-    ) -> Result<Page<TaskRecord>, Error> {
-        self.inner.list(scope, filter, before, limit).await
-    }
-
-    async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
-        self.inner.lanes().await
-    }
-
-    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        self.inner.sweep(now, limit).await
-    }
-
     fn barrier(&self) -> Receipt {
         self.commit_of()
+    }
+
+    async fn status(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskStatus>, Error> {
+        Ok(StoreLayer::find(self, scope, id).await?.into_status())
+    }
+
+    async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+        Ok(StoreLayer::find(self, scope, id).await?.into_record())
+    }
+
+    async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
+        Ok(StoreLayer::find(self, scope, id).await?.into_events())
     }
 }

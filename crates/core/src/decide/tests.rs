@@ -156,7 +156,7 @@ fn a_lost_worker_is_never_run_again_in_silence() {
     });
     let again = decide(&after(idempotent, &start), NOW, &due, None).expect("accepted");
     assert_eq!(again.record.state, State::Waiting);
-    assert_eq!(again.record.waiting, Some(WaitReason::RetryBackoff));
+    assert_eq!(again.record.waiting, Some(WaitReason::RETRY_BACKOFF));
     assert!(again.record.deadlines.get(Deadline::Backoff).is_some());
     assert_eq!(again.record.deadlines.get(Deadline::Lease), None);
 }
@@ -170,7 +170,7 @@ fn a_task_with_an_earlier_attempt_is_never_said_not_to_have_run() {
     let paused = after(keen.clone(), &[lease(), Change::Start, failed(Kind::ToolFailed)]);
     let again = after(paused, &[Change::Due(Deadline::Backoff)]);
     let leased = after(again.clone(), &[lease()]);
-    let held = after(again.clone(), &[Change::Hold(WaitReason::Compiling)]);
+    let held = after(again.clone(), &[Change::Hold(WaitReason::new("compiling"))]);
     for (row, change) in [
         (&again, Change::Due(Deadline::QueueTimeout)),
         (&held, Change::Due(Deadline::Ready)),
@@ -215,12 +215,26 @@ fn the_ready_limit_only_drains() {
     // [STATE-5]
     let mut record = row(|_| {});
     for _ in 0..3 {
-        record =
-            decide(&record, NOW, &Change::Hold(WaitReason::Compiling), None).expect("held").record;
+        record = decide(&record, NOW, &Change::Hold(WaitReason::new("compiling")), None)
+            .expect("held")
+            .record;
         let later = NOW + Duration::from_secs(10);
         record = decide(&record, later, &Change::Resume, None).expect("resumed").record;
     }
     assert_eq!(record.ready_left, Duration::from_secs(15));
+}
+
+#[test]
+fn a_peer_that_is_not_there_fails_a_task_as_its_limits_say() {
+    // [QUEUE-5] [TIME-4]
+    for (ready_is_accept, kind) in [(false, Kind::PeerNotReady), (true, Kind::AcceptTimeout)] {
+        let record = row(|task| task.limits.ready_is_accept = ready_is_accept);
+        let held = after(record, &[Change::Hold(WaitReason::new("warming_up_gpu_0"))]);
+        let ended = decide(&held, NOW, &Change::Due(Deadline::Ready), None).expect("accepted");
+        let Some(Outcome::Failed(error)) = ended.outcome else { panic!("no failure") };
+        assert_eq!((error.kind, error.guarantee()), (kind, Some(Guarantee::NotExecuted)));
+        assert!(error.message.contains("warming_up_gpu_0"), "{error}");
+    }
 }
 
 #[test]
@@ -252,7 +266,7 @@ fn a_task_that_ran_once_never_says_that_it_was_not_executed() {
     let queued = retried();
     assert_eq!((queued.state, queued.attempt), (State::Queued, 1));
     assert_eq!(guarantee(&queued, due(Deadline::QueueTimeout)), (Kind::QueueTimeout, unknown));
-    let held = after(retried(), &[Change::Hold(WaitReason::Disconnected)]);
+    let held = after(retried(), &[Change::Hold(WaitReason::new("disconnected"))]);
     assert_eq!(guarantee(&held, due(Deadline::Ready)), (Kind::PeerNotReady, unknown));
     let leased = after(retried(), &[lease()]);
     assert_eq!(guarantee(&leased, due(Deadline::Accept)), (Kind::AcceptTimeout, unknown));

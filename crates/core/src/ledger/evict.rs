@@ -13,14 +13,13 @@ use super::Ledger;
 
 impl Ledger {
     /// Tells whether a task may be taken out: it has ended, and no attempt of it holds a place.
-    #[must_use]
-    pub fn may_evict(&self, id: TaskId) -> bool {
+    fn may_evict(&self, id: TaskId) -> bool {
         let Some(record) = self.rows.find(id) else { return false };
         record.state.is_terminal() && !self.holds_place(record)
     }
 
-    /// Takes a task out that [may](Self::may_evict) go, and returns it. It leaves no effect: for
-    /// everybody else the task is still there.
+    /// Takes a task out that has ended and of which no attempt holds a place, and returns it. It leaves
+    /// no effect: for everybody else the task is still there.
     pub fn evict(&mut self, id: TaskId) -> Option<TaskRecord> {
         if !self.may_evict(id) {
             return None;

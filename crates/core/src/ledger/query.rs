@@ -82,7 +82,7 @@ impl Ledger {
                 queued: lane.n_queued(),
                 waiting: lane.n_waiting(),
                 slots: lane.slots().cloned().collect(),
-                held: lane.held,
+                held: lane.held.clone(),
             })
             .collect()
     }

@@ -43,7 +43,7 @@ impl Ledger {
             lanes: self
                 .lanes
                 .iter()
-                .map(|(name, lane)| (name.clone(), lane.config.clone(), lane.held))
+                .map(|(name, lane)| (name.clone(), lane.config.clone(), lane.held.clone()))
                 .collect(),
             rows,
             slots: self.lanes.values().flat_map(|lane| lane.slots().cloned()).collect(),

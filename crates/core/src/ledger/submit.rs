@@ -25,7 +25,7 @@ impl Ledger {
         if !has_room {
             return Submitted::Full { depth, retry_after: lane.retry_after() };
         }
-        let record = first_row(now, self.next_seq, task, waiting.or(lane.held));
+        let record = first_row(now, self.next_seq, task, waiting.or_else(|| lane.held.clone()));
         self.next_seq += 1;
         self.insert(record)
     }

@@ -116,7 +116,7 @@ impl Ledger {
     /// A task that comes back to a held lane waits like the others.
     fn hold_if_held(&mut self, now: Timestamp, place: Place) {
         let Some(record) = self.rows.at(place) else { return };
-        let held = self.lanes.get(&record.task.lane).and_then(|lane| lane.held);
+        let held = self.lanes.get(&record.task.lane).and_then(|lane| lane.held.clone());
         if let Some(reason) = held
             && let Ok(decision) = decide::decide(record, now, &Change::Hold(reason), None)
         {
@@ -127,16 +127,16 @@ impl Ledger {
     /// Holds a lane, or lets it go on; returns how many tasks moved [QUEUE-5].
     pub fn hold(&mut self, now: Timestamp, lane: &LaneId, hold: Option<WaitReason>) -> u32 {
         let Some(entry) = self.lanes.get_mut(lane) else { return 0 };
-        entry.held = hold;
-        let change = hold.map_or(Change::Resume, Change::Hold);
         let places: Vec<Place> = match hold {
             Some(_) => entry.queued().chain(entry.waiters()).collect(),
             None => entry.waiters().collect(),
         };
+        entry.held.clone_from(&hold);
+        let change = hold.map_or(Change::Resume, Change::Hold);
         let mut n_moved = 0;
         for place in places {
             let Some(record) = self.rows.at(place) else { continue };
-            if record.waiting == Some(WaitReason::RetryBackoff) {
+            if record.waiting == Some(WaitReason::RETRY_BACKOFF) {
                 continue;
             }
             if let Ok(decision) = decide::decide(record, now, &change, None) {

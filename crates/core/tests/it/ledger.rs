@@ -114,7 +114,7 @@ fn command(before: &Model, step: &Step) -> Option<Command> {
             Command::Release(vec![(job.id, Fence::from_raw(job.fence))])
         }
         Step::Hold { lane: n, is_held } => {
-            Command::Hold(lane(n), is_held.then_some(WaitReason::Compiling))
+            Command::Hold(lane(n), is_held.then_some(WaitReason::new("compiling")))
         }
         Step::Wait(_) => Command::Fire { limit: u32::MAX },
         Step::Sweep => Command::Sweep { limit: u32::MAX },

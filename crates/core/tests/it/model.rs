@@ -18,6 +18,7 @@ pub(crate) fn limits() -> Limits {
     let s = Duration::from_secs;
     Limits {
         ready: s(20),
+        ready_is_accept: false,
         queue_timeout: s(60),
         accept: s(5),
         run_timeout: Some(s(30)),

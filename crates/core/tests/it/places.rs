@@ -142,7 +142,7 @@ fn a_limit_that_has_not_passed_at_a_restart_is_kept() {
 fn a_peer_that_could_not_come_while_no_server_ran_gets_the_grace() {
     // [TIME-6] [QUEUE-5]
     let mut ledger = ledger();
-    submit(&mut ledger, 0, Some(WaitReason::Disconnected));
+    submit(&mut ledger, 0, Some(WaitReason::new("disconnected")));
     let mut ledger = Ledger::restore(ledger.snapshot());
     let after = NOW + Duration::from_secs(3_600);
     ledger.apply(after, Command::Reattach(Duration::from_secs(15)));
@@ -161,7 +161,7 @@ fn limits_are_moved_by_the_time_in_which_the_engine_could_not_run() {
     submit(&mut ledger, 0, None);
     let running = lease(&mut ledger, NOW).expect("work");
     ledger.apply(NOW, Command::Update(vec![Update::attempt(id(0), running.fence, Change::Start)]));
-    submit(&mut ledger, 1, Some(WaitReason::Disconnected));
+    submit(&mut ledger, 1, Some(WaitReason::new("disconnected")));
     submit(&mut ledger, 2, None);
     ledger.apply(NOW, Command::Submit(vec![(Task { lane: "other".into(), ..task(3) }, None)]));
     let claim = Claim { lanes: vec!["other".into()], n: 1 };

@@ -1,6 +1,7 @@
 //! Looking at tasks, listing them and cancelling them [ID-1, SCOPE-2, CANCEL-1..4].
 
 use raincheck_core::ids::{Spelling, TaskId};
+use raincheck_core::task::WaitReason;
 use serde_json::{Value, json};
 
 use crate::session::Session;
@@ -27,6 +28,22 @@ async fn a_status_carries_every_field_of_the_contract() {
     let live = session.good("get_task_result", &json!({"task_id": id}).to_string()).await;
     assert_eq!(live["state"], "running", "a live task is answered with its status");
     assert!(live.get("result").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_tells_why_a_task_waits_in_the_word_of_whoever_holds_its_lane() {
+    // [QUEUE-5]
+    let mut session = Session::open().await;
+    let reason = WaitReason::new("warming_up_gpu_0");
+    session.handle.hold("cpu_small".into(), Some(reason)).await.expect("held");
+    let id = session.submit("nap", r#"{"s":1}"#).await;
+    let status = session.good("get_task_status", &json!({"task_id": id}).to_string()).await;
+    assert_eq!(
+        (&status["state"], &status["waiting_reason"]),
+        (&json!("queued"), &json!("warming_up_gpu_0"))
+    );
+    session.handle.hold("cpu_small".into(), None).await.expect("let go");
+    assert_eq!(session.end_of(&id).await["state"], "succeeded");
 }
 
 #[tokio::test(start_paused = true)]

@@ -226,7 +226,7 @@ async fn work_that_could_not_be_leased_is_looked_for_again() {
     let (world, store) = world(&gate);
     world.handle.lanes().await.expect("open");
     let lane = raincheck_core::ids::LaneId::from("one");
-    world.handle.hold(lane.clone(), Some(WaitReason::Busy)).await.expect("held");
+    world.handle.hold(lane.clone(), Some(WaitReason::new("busy"))).await.expect("held");
     world.call("gate").await;
     store.break_down();
     world.handle.hold(lane, None).await.expect("let go");

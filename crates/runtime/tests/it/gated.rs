@@ -9,14 +9,13 @@ use tokio::sync::watch;
 
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Capabilities, ChangeSink, Claim, Claimed, Committed, Cursor, Error, Filter, Found, Heartbeat,
-    HeartbeatReply, LaneView, MemoryLimits, MemoryStore, Page, Receipt, Submit, Submitted,
-    TaskStore, Update, UpdateResult, Write,
+    ChangeSink, Claim, Claimed, Committed, Error, Found, Heartbeat, HeartbeatReply, MemoryLimits,
+    MemoryStore, Receipt, StoreLayer, Submit, Submitted, TaskStatus, TaskStore, Update,
+    UpdateResult, Write,
 };
-use raincheck_core::task::{TaskRecord, WaitReason};
+use raincheck_core::task::{TaskEvent, TaskRecord};
 use raincheck_core::time::Timestamp;
 
 /// A memory store whose commits can be held back, or fail.
@@ -86,9 +85,9 @@ impl Gated {
 }
 
 #[async_trait]
-impl TaskStore for Gated {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+impl StoreLayer for Gated {
+    fn inner(&self) -> &dyn TaskStore {
+        &self.inner
     }
 
     async fn open(
@@ -100,18 +99,6 @@ impl TaskStore for Gated {
     ) -> Result<Vec<Claimed>, Error> {
         self.check()?;
         self.inner.open(now, lanes, reattach, sink).await
-    }
-
-    fn mac_key(&self) -> Option<MacKey> {
-        self.inner.mac_key()
-    }
-
-    async fn set_lane(&self, lane: LaneId, config: lane::Config) -> Result<(), Error> {
-        self.inner.set_lane(lane, config).await
-    }
-
-    async fn remove_lane(&self, lane: &LaneId) -> Result<bool, Error> {
-        self.inner.remove_lane(lane).await
     }
 
     async fn submit(
@@ -164,15 +151,6 @@ impl TaskStore for Gated {
         Ok(self.later(self.inner.release(now, slots).await?))
     }
 
-    async fn hold(
-        &self,
-        now: Timestamp,
-        lane: LaneId,
-        hold: Option<WaitReason>,
-    ) -> Result<Write<u32>, Error> {
-        self.inner.hold(now, lane, hold).await
-    }
-
     async fn extend_deadlines(&self, now: Timestamp, by: Duration) -> Result<Write<u32>, Error> {
         self.check()?;
         self.inner.extend_deadlines(now, by).await
@@ -187,29 +165,19 @@ impl TaskStore for Gated {
         if self.is_lost() { Ok(Found::Absent) } else { self.inner.find(scope, id).await }
     }
 
-    async fn position(&self, id: TaskId) -> Result<Option<u32>, Error> {
-        self.inner.position(id).await
-    }
-
-    async fn list(
-        &self,
-        scope: &Scope,
-        filter: &Filter,
-        before: Option<Cursor>,
-        limit: u32,
-    ) -> Result<Page<TaskRecord>, Error> {
-        self.inner.list(scope, filter, before, limit).await
-    }
-
-    async fn lanes(&self) -> Result<Vec<LaneView>, Error> {
-        self.inner.lanes().await
-    }
-
-    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        self.inner.sweep(now, limit).await
-    }
-
     fn barrier(&self) -> Receipt {
         Receipt::Pending(Box::new(Commit(self.is_committing.subscribe())))
+    }
+
+    async fn status(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskStatus>, Error> {
+        Ok(StoreLayer::find(self, scope, id).await?.into_status())
+    }
+
+    async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+        Ok(StoreLayer::find(self, scope, id).await?.into_record())
+    }
+
+    async fn events(&self, scope: &Scope, id: TaskId) -> Result<Option<Vec<TaskEvent>>, Error> {
+        Ok(StoreLayer::find(self, scope, id).await?.into_events())
     }
 }

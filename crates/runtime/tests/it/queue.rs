@@ -101,8 +101,8 @@ async fn a_held_lane_waits_and_goes_on_in_order() {
     let world = World::new(gate.tool(Functions::new(), spec("gate")));
     gate.open(9);
     let lane = LaneId::from("one");
-    let hold = Some(WaitReason::Compiling);
-    world.handle.hold(lane.clone(), hold).await.expect("held");
+    let hold = Some(WaitReason::new("compiling"));
+    world.handle.hold(lane.clone(), hold.clone()).await.expect("held");
     let ids = [world.call("gate").await, world.call("gate").await];
     assert_eq!(world.view(ids[0]).await.record.waiting, hold);
     assert_eq!(world.handle.hold(lane, None).await.expect("lifted"), 2);
@@ -118,7 +118,7 @@ async fn a_task_whose_peer_does_not_come_fails_without_having_run() {
     let gate = Gate::new();
     let world = World::new(gate.tool(Functions::new(), spec("gate")));
     let lane = LaneId::from("one");
-    world.handle.hold(lane, Some(WaitReason::Disconnected)).await.expect("held");
+    world.handle.hold(lane, Some(WaitReason::new("disconnected"))).await.expect("held");
     let id = world.call("gate").await;
     let began = world.handle.now();
     let view = world.end(id).await;

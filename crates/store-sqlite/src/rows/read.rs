@@ -196,19 +196,9 @@ fn read_task(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<Task, Fa
     })
 }
 
+/// Takes the word as it is: which words there are is up to whoever held the lane.
 fn wait_reason(word: &str) -> Result<WaitReason, Fault> {
-    const ALL: [WaitReason; 8] = [
-        WaitReason::Disconnected,
-        WaitReason::Compiling,
-        WaitReason::Reloading,
-        WaitReason::Busy,
-        WaitReason::WaitingForBrowser,
-        WaitReason::TabGone,
-        WaitReason::OwnedElsewhere,
-        WaitReason::RetryBackoff,
-    ];
-    let known = ALL.into_iter().find(|reason| reason.as_str() == word);
-    known.ok_or(Fault::Broken("an unknown reason to wait"))
+    WaitReason::parse(word).ok_or(Fault::Broken("a reason to wait that is no word"))
 }
 
 /// Takes the columns of a row one after the other.

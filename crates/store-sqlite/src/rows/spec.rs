@@ -45,6 +45,8 @@ impl Spec {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLimits {
     ready: Span,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    ready_is_accept: bool,
     #[serde(rename = "ttl")]
     queue_timeout: Span,
     accept: Span,
@@ -62,6 +64,7 @@ impl StoredLimits {
     fn of(limits: &Limits) -> Self {
         Self {
             ready: Span(limits.ready),
+            ready_is_accept: limits.ready_is_accept,
             queue_timeout: Span(limits.queue_timeout),
             accept: Span(limits.accept),
             run: limits.run_timeout.map(Span),
@@ -78,6 +81,7 @@ impl From<StoredLimits> for Limits {
     fn from(stored: StoredLimits) -> Self {
         Self {
             ready: stored.ready.0,
+            ready_is_accept: stored.ready_is_accept,
             queue_timeout: stored.queue_timeout.0,
             accept: stored.accept.0,
             run_timeout: stored.run.map(|run| run.0),

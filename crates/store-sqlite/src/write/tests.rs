@@ -16,17 +16,20 @@ fn plans() -> String {
         &rows::BY_SEQ,
         &rows::BY_ID,
         list::LIVE,
-        list::BY_STATE,
+        list::TOOLS,
         list::BY_TOOL,
         list::BY_TAG,
         list::SUBMITTED_AFTER,
         settled::KEYS,
         settled::BY_KEY,
+        settled::FIRST_DUE,
         settled::NEXT_DUE,
         settled::DUE,
         settled::TOMBSTONES,
         crate::database::IS_NAMED,
         &rows.update,
+        &rows.advance,
+        STILL_DUE,
         RESULTS,
         OLD_ATTEMPTS,
         ARTIFACT,
@@ -69,17 +72,20 @@ fn every_statement_finds_its_rows_by_key() {
         SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
         SELECT id, scope, tool, lane, priority, key, | SEARCH tasks USING INDEX tasks_by_id (id=?)
         SELECT seq FROM tasks WHERE scope = ? AND en | SEARCH tasks USING INDEX live_tasks (scope=? AND seq>? AND seq<?)
-        SELECT seq FROM tasks WHERE scope = ? AND en | SEARCH tasks USING INDEX ended_by_state (scope=? AND state=? AND seq>? AND seq<?)
+        WITH RECURSIVE found (tool) AS ( SELECT min( | CO-ROUTINE found; SETUP; SEARCH tasks USING INDEX ended_by_tool (scope=?); RECURSIVE STEP; SCAN found; CORRELATED SCALAR SUBQUERY 2; SEARCH tasks USING INDEX ended_by_tool (scope=? AND tool>?); SCAN found
         SELECT seq FROM tasks WHERE scope = ? AND en | SEARCH tasks USING INDEX ended_by_tool (scope=? AND tool=? AND state=? AND seq>? AND seq<?)
         SELECT seq FROM task_tags WHERE scope = ? AN | SEARCH task_tags USING PRIMARY KEY (scope=? AND tag=? AND seq>? AND seq<?)
         SELECT min(block) << 10 FROM submit_times WH | SEARCH submit_times
         SELECT scope, tool, key FROM tasks INDEXED B | SCAN tasks USING INDEX ended_by_key
         SELECT id FROM tasks WHERE scope = ? AND too | SEARCH tasks USING INDEX ended_by_key (scope=? AND tool=? AND key=?)
-        SELECT min(retention_at) FROM tasks WHERE re | SEARCH tasks USING COVERING INDEX by_retention (retention_at>?)
-        SELECT id FROM tasks WHERE retention_at IS N | SEARCH tasks USING INDEX by_retention (retention_at>? AND retention_at<?)
+        SELECT min(due) FROM due_times               | SEARCH due_times
+        SELECT min(next) FROM ( SELECT due AS next F | CO-ROUTINE (subquery-2); COMPOUND QUERY; LEFT-MOST SUBQUERY; SCAN due_times; UNION ALL; SCAN d; SEARCH t USING INTEGER PRIMARY KEY (rowid>? AND rowid<?); SEARCH (subquery-2)
+        SELECT t.id FROM due_times d CROSS JOIN task | SCAN d; SEARCH t USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)
         SELECT id FROM tasks WHERE state = 'expired' | SEARCH tasks USING INDEX tombstones (updated_at<?)
         SELECT EXISTS (SELECT 1 FROM tasks t LEFT JO | SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SEARCH t USING COVERING INDEX tasks_by_id (id=?); SEARCH i USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN; SEARCH r USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN
         UPDATE tasks SET state = ?, waiting = ?, rea | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
+        UPDATE tasks SET state = ?1, waiting = ?2, r | SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)
+        SELECT min(retention_at) FROM tasks WHERE se | SEARCH tasks USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)
         INSERT INTO results (seq, outcome, outcome_f | 
         DELETE FROM attempts WHERE seq = ? AND attem | SEARCH attempts USING PRIMARY KEY (seq=?)
         INSERT INTO artifacts (seq, n, id, name, kin | SCALAR SUBQUERY 1; SEARCH artifacts USING PRIMARY KEY (seq=?)

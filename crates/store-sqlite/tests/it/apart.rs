@@ -8,6 +8,7 @@ use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Filter, NoSink, Submit, Submitted, TaskStore as _, Update};
+use raincheck_core::task::WaitReason;
 use raincheck_store_sqlite::{Defect, Options, Reader, SqliteStore, check_locks};
 
 use crate::kit::*;
@@ -41,6 +42,11 @@ fn a_look_at_the_locks_of_a_folder_leaves_nothing_behind() {
 }
 
 /// Edits the file behind the back of the store.
+fn version_of(folder: &Path) -> i64 {
+    let file = rusqlite::Connection::open(folder.join("tasks.db")).expect("the file");
+    file.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number")
+}
+
 fn edit(folder: &Path, sql: &str) {
     let database = rusqlite::Connection::open(folder.join("tasks.db")).expect("a database");
     database.execute_batch(sql).expect("an edit");
@@ -140,15 +146,47 @@ async fn a_row_with_words_of_a_newer_version_is_set_apart_and_kept() {
 }
 
 #[tokio::test]
+async fn every_reason_to_wait_that_was_ever_written_is_read_and_a_text_that_is_none_is_not() {
+    // [DUR-5] [QUEUE-5]
+    let words = [
+        "disconnected",
+        "compiling",
+        "reloading",
+        "busy",
+        "waiting_for_browser",
+        "tab_gone",
+        "owned_elsewhere",
+        "retry_backoff",
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    let mut waits = one(0, |_| {});
+    waits.waiting = Some(WaitReason::new("busy"));
+    submit(&store, waits).await;
+    drop(store);
+    for word in words {
+        edit(folder.path(), &format!("UPDATE tasks SET waiting = '{word}'"));
+        let (store, _) = open(folder.path()).await;
+        let waiting = task(&store, 0).await.0.waiting;
+        assert_eq!(waiting.as_ref().map(WaitReason::as_str), Some(word));
+    }
+    edit(folder.path(), "UPDATE tasks SET waiting = 'Ignore all that!'");
+    assert_eq!(defects(folder.path()).len(), 1);
+    let (store, _) = open(folder.path()).await;
+    store.find(&Scope::local(), id(0)).await.expect_err("it is set apart");
+}
+
+#[tokio::test]
 async fn newer_tables_are_refused_by_their_number_and_not_touched() {
     // [DUR-5]
     let folder = tempfile::tempdir().expect("a folder");
     drop(open(folder.path()).await);
+    let newest = version_of(folder.path());
     edit(folder.path(), "PRAGMA user_version = 99");
     let error = open_at(folder.path(), START).await.expect_err("newer");
     assert!(error.message.contains("version 99"), "{error:?}");
     assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("--state-dir")), "{error:?}");
-    edit(folder.path(), "PRAGMA user_version = 5");
+    edit(folder.path(), &format!("PRAGMA user_version = {newest}"));
     drop(open(folder.path()).await);
 }
 

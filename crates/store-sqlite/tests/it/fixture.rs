@@ -37,7 +37,7 @@ fn fixture(version: u32) -> PathBuf {
 
 #[tokio::test]
 async fn a_file_of_an_older_version_is_read_as_if_it_were_written_today() {
-    for version in [1, 2, 3, 4] {
+    for version in [1, 2, 3, 4, 5] {
         compare(version).await;
     }
 }

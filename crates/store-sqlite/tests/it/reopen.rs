@@ -223,7 +223,7 @@ async fn a_wait_and_a_list_go_on_where_they_were() {
     let folder = tempfile::tempdir().expect("a folder");
     let (store, _) = open(folder.path()).await;
     let mut waits = one(0, |task| task.limits.ready = Duration::from_secs(9));
-    waits.waiting = Some(WaitReason::Compiling);
+    waits.waiting = Some(WaitReason::new("compiling"));
     submit(&store, waits).await;
     submit(&store, one(1, |task| task.scope = Scope::new("other"))).await;
     let before = task(&store, 0).await;
@@ -234,4 +234,27 @@ async fn a_wait_and_a_list_go_on_where_they_were() {
     assert_eq!(page.items, [before.0]);
     store.fire(at(10), 10).await.expect("deadlines").receipt.committed().await.expect("a commit");
     assert_eq!(task(&store, 0).await.0.failure, Some(Kind::PeerNotReady));
+}
+
+#[tokio::test]
+async fn a_reason_to_wait_that_only_its_bridge_knows_outlives_a_restart() {
+    // [QUEUE-5]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, _) = open(folder.path()).await;
+    let warming_up = WaitReason::new("warming_up_gpu_0");
+    let held = store.hold(START, LANE.into(), Some(warming_up.clone())).await.expect("a hold");
+    held.receipt.committed().await.expect("its commit");
+    submit(&store, one(0, |task| task.limits.ready_is_accept = true)).await;
+    assert_eq!(store.lanes().await.expect("lanes")[0].held, Some(warming_up.clone()));
+    let before = task(&store, 0).await;
+    drop(store);
+    let (store, _) = open(folder.path()).await;
+    assert_eq!(task(&store, 0).await, before, "with its limits");
+    let status = store.status(&Scope::local(), id(0)).await.expect("a read").expect("a task");
+    assert_eq!((status.record.state, status.record.waiting), (State::Waiting, Some(warming_up)));
+    store.fire(at(50), 10).await.expect("deadlines").receipt.committed().await.expect("a commit");
+    let (record, details) = task(&store, 0).await;
+    assert_eq!(record.failure, Some(Kind::AcceptTimeout));
+    let Some(Outcome::Failed(error)) = &details.outcome else { panic!("{details:?}") };
+    assert!(error.message.contains("warming_up_gpu_0"), "{error}");
 }

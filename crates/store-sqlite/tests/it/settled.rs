@@ -175,7 +175,7 @@ async fn a_list_is_the_same_whatever_index_it_is_read_from() {
     let clock_went_back = store.submit(at(0), vec![one(8_901, |_| {})], None).await.expect("one");
     clock_went_back.receipt.committed().await.expect("its commit");
     let mut newer = one(8_902, |task| task.tool = "rare".into());
-    newer.waiting = Some(raincheck_core::task::WaitReason::Busy);
+    newer.waiting = Some(raincheck_core::task::WaitReason::new("busy"));
     let newer = store.submit(at(50), vec![newer], None).await.expect("one");
     newer.receipt.committed().await.expect("its commit");
     let everything = Filter { states: State::ALL.to_vec(), ..Filter::default() };

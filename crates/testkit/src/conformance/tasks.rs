@@ -331,12 +331,12 @@ pub(super) async fn a_held_lane_keeps_its_order(store: &dyn TaskStore) {
         submit(store, one(n, |_| {})).await;
     }
     let hold = |hold| store.hold(START, LANE.into(), hold);
-    assert_eq!(must(hold(Some(WaitReason::Compiling)).await).value, 2, "[QUEUE-5] held");
+    assert_eq!(must(hold(Some(WaitReason::new("compiling"))).await).value, 2, "[QUEUE-5] held");
     submit(store, one(2, |_| {})).await;
     let (record, _) = task(store, 2).await;
     assert_eq!(
         (record.state, record.waiting),
-        (State::Waiting, Some(WaitReason::Compiling)),
+        (State::Waiting, Some(WaitReason::new("compiling"))),
         "[QUEUE-5]"
     );
     assert!(claim(store, 9).await.is_empty(), "[QUEUE-5] a held lane was leased from");

@@ -171,7 +171,7 @@ async fn main() -> Result<(), Failure> {
         large(&handle, at_most.as_secs()).await?;
         std::process::exit(0);
     }
-    handle.hold(LaneId::from(LANE), Some(WaitReason::Disconnected)).await?;
+    handle.hold(LaneId::from(LANE), Some(WaitReason::new("disconnected"))).await?;
     #[expect(clippy::cast_precision_loss, reason = "a count of tasks is small")]
     let rate = if what == "drain" {
         submit(&handle, 64, n_jobs).await?;

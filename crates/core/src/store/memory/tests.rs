@@ -203,7 +203,7 @@ fn the_history_of_a_task_that_never_ends_is_bounded_and_keeps_its_newest_entries
     let store = store(MemoryLimits::default());
     now(store.submit(NOW, vec![one(1)], None)).expect("submitted");
     for _ in 0..1_000 {
-        now(store.hold(NOW, "lane".into(), Some(WaitReason::Busy))).expect("held");
+        now(store.hold(NOW, "lane".into(), Some(WaitReason::new("busy")))).expect("held");
         now(store.hold(NOW, "lane".into(), None)).expect("resumed");
     }
     let id = TaskId::from_parts(1, [0; 10]);

@@ -24,7 +24,7 @@ struct Command<'a> {
     correlation_id: String,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    waiting_reason: Option<&'static str>,
+    waiting_reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<u32>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -118,7 +118,7 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To, mark: &Mark) -> Answer
     let command = Command {
         status: words::word(record.state, to),
         message: message(view, error.as_ref().map(|error| &error.own)),
-        waiting_reason: record.waiting.map(WaitReason::as_str),
+        waiting_reason: record.waiting.as_ref().map(WaitReason::as_str),
         position: view.position,
         cancel_requested: record.cancel.is_some(),
         created_at: record.task.submitted_at,
@@ -128,7 +128,7 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To, mark: &Mark) -> Answer
         duration_ms: duration_ms(record),
         error_info: error.as_ref().map(|error| error.info(fence)),
         engine: reply.engine.as_deref(),
-        tab_id: reply.tab_id,
+        tab_id: reply.target,
         truncated: reply.truncated,
         origin: reply.origin.as_deref(),
         untrusted_begins: mark.map(|mark| mark.begins(PAGE)),
@@ -242,7 +242,7 @@ fn message(view: &View, error: Option<&Error>) -> String {
     let next = "Keep the correlation_id and go on; read the end with observe command_result \
                 (wait_ms sleeps until it comes).";
     match (record.state, error) {
-        (State::Waiting, _) if record.waiting == Some(WaitReason::WaitingForBrowser) => {
+        (State::Waiting, _) if record.waiting == Some(words::WAITING_FOR_BROWSER) => {
             let limit = record.task.limits.ready.as_millis();
             format!(
                 "No browser is connected (waiting_for_browser): the command fails unless one comes within \
@@ -250,7 +250,7 @@ fn message(view: &View, error: Option<&Error>) -> String {
             )
         }
         (State::Waiting, _) => {
-            let why = record.waiting.map_or("not ready", WaitReason::as_str);
+            let why = record.waiting.as_ref().map_or("not ready", WaitReason::as_str);
             format!("The command waits: {why}. {next}")
         }
         (State::Queued, _) => {

@@ -5,7 +5,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::Spelling;
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::{Cursor, Filter, Page};
-use raincheck_core::task::TaskRecord;
+use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use serde::Serialize;
@@ -47,7 +47,7 @@ struct Pending<'a> {
     command: &'a str,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    waiting_reason: Option<&'static str>,
+    waiting_reason: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -206,7 +206,7 @@ fn shown_pending(record: &TaskRecord) -> Pending<'_> {
         created_at: record.task.submitted_at,
         command: command(record),
         status: words::word(record.state, To::Submitter),
-        waiting_reason: record.waiting.map(raincheck_core::task::WaitReason::as_str),
+        waiting_reason: record.waiting.as_ref().map(WaitReason::as_str),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::lifecycle::State;
+use raincheck_core::task::WaitReason;
 
 /// What each state is called by the call that made the command, and by one that reads it.
 const TABLE: &[(State, &str, &str)] = &[
@@ -18,6 +19,9 @@ const TABLE: &[(State, &str, &str)] = &[
     (State::TimedOut, "timeout", "timeout"),
     (State::Expired, "expired", "expired"),
 ];
+
+/// Why a command waits while no browser is there, in the bridge's word.
+pub(super) const WAITING_FOR_BROWSER: WaitReason = WaitReason::new("waiting_for_browser");
 
 /// Who is told the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -75,7 +75,7 @@ pub(crate) struct Status<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    waiting_reason: Option<&'static str>,
+    waiting_reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     position: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ impl<'a> Status<'a> {
             expires_at: record
                 .expires_at()
                 .or_else(|| record.deadlines.get(Deadline::QueueTimeout)),
-            waiting_reason: record.waiting.map(WaitReason::as_str),
+            waiting_reason: record.waiting.as_ref().map(WaitReason::as_str),
             position: None,
             poll_after_ms: None,
             untrusted_begins: None,
