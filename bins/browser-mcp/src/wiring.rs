@@ -27,6 +27,9 @@ pub(crate) fn serve(
 ) -> Result<(), Failure> {
     let host = Host::prepare(&THIS, shared, serving)?;
     let stdout = take_stdout().map_err(|error| THIS.failed("take standard output", &error))?;
+    if serving.wait_s.is_some() && limits.span("default_wait_ms").is_some() {
+        tracing::warn!("--wait-s has no effect: --default-wait-ms, or its variable, comes first");
+    }
     host::run(&THIS, async |stop| {
         let server = compose(shared, serving, &host, (port, limits));
         let streams = Streams::standard(stdout);

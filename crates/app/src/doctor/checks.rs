@@ -89,7 +89,7 @@ fn configuration(patient: &Patient<'_>, findings: &mut Vec<Finding>) -> Option<F
 
 fn flags(patient: &Patient<'_>) -> Finding {
     match patient.shared.store_flag() {
-        Ok(_) => Finding::good("flags", "every flag has an effect"),
+        Ok(_) => Finding::good("flags", "every flag is understood"),
         Err(failure) => Finding::bad("flags", failure.message, failure.next),
     }
 }
