@@ -44,7 +44,10 @@ pub(crate) fn examine(shared: &Shared, serving: &Serving, port: u16, now: Timest
     report.with(runtime_folder(&places)).with([
         listener(&places, port),
         extensions(&places),
-        browser(&search_path()),
+        browser(
+            env::var_os("CHROMIUM").filter(|name| !name.is_empty()).map(PathBuf::from),
+            &search_path(),
+        ),
     ])
 }
 
@@ -107,16 +110,32 @@ fn extensions(places: &Places) -> Finding {
     }
 }
 
-/// Looks for a browser.
-fn browser(path: &[PathBuf]) -> Finding {
+/// Looks for a browser: the one that is named, else any.
+fn browser(named: Option<PathBuf>, path: &[PathBuf]) -> Finding {
     const CHECK: &str = "browser";
-    let named = env::var_os("CHROMIUM").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let on_path = || {
-        let names = BROWSERS.iter().map(|name| format!("{name}{}", env::consts::EXE_SUFFIX));
-        names.flat_map(|name| path.iter().map(move |folder| folder.join(&name)))
+    let on_path = |name: &Path| {
+        let is_path = name.components().count() > 1;
+        let at = |folder: &PathBuf| Some(folder.join(name)).filter(|program| program.is_file());
+        if is_path {
+            Some(name.to_owned()).filter(|it| it.is_file())
+        } else {
+            path.iter().find_map(at)
+        }
     };
-    let all = named.into_iter().chain(on_path()).chain(APPLICATIONS.iter().map(PathBuf::from));
-    all.filter(|program| program.is_file()).map(|it| it.display().to_string()).next().map_or_else(
+    if let Some(name) = named {
+        let shown = name.display();
+        return on_path(&name).map_or_else(
+            || {
+                let says = format!("CHROMIUM is `{shown}`, and no program is there");
+                Finding::note(CHECK, says, "correct the variable CHROMIUM, or unset it")
+            },
+            |found| Finding::good(CHECK, found.display().to_string()),
+        );
+    }
+    let names = BROWSERS.iter().map(|name| format!("{name}{}", env::consts::EXE_SUFFIX));
+    let mut all = names.map(PathBuf::from).chain(APPLICATIONS.iter().map(PathBuf::from));
+    let found = all.find_map(|name| on_path(&name)).map(|it| it.display().to_string());
+    found.map_or_else(
         || {
             let next =
                 "get one, such as with: apt-get install -y chromium; or name it: CHROMIUM=PATH";
@@ -164,10 +183,16 @@ mod tests {
     #[test]
     fn a_browser_is_looked_for_by_its_names() {
         let dir = tempfile::tempdir().expect("a folder");
-        let found = |path: &[PathBuf]| browser(path).says;
+        let found = |path: &[PathBuf]| browser(None, path).says;
         let program = dir.path().join(format!("google-chrome{}", env::consts::EXE_SUFFIX));
         fs::write(&program, "").expect("written");
-        assert_eq!(found(&[dir.path().to_owned()]), program.display().to_string());
+        let path = [dir.path().to_owned()];
+        assert_eq!(found(&path), program.display().to_string());
+        // The one that is named counts, as it does for the demo.
+        let named = browser(Some("/nonexistent/browser".into()), &path);
+        assert_eq!(named.grade, Grade::Note);
+        assert!(named.says.contains("/nonexistent/browser"), "{}", named.says);
+        assert_eq!(browser(Some(program.clone()), &path).says, program.display().to_string());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use raincheck::core::text::counted;
 use raincheck_app::paths::Paths;
 use raincheck_app::{Failure, cli};
 use raincheck_browser::extension::{self, Copy, Places, Refusal, compare};
@@ -35,7 +36,10 @@ pub(crate) fn run(paths: &Paths, action: &Action) -> Result<(), Failure> {
             wait_for(extension::install(&places, dir))?.map(|()| installed(dir))
         }
         Action::Rotate => extension::rotate(&places).map(|n| {
-            format!("the extension has a new secret; it is in {n} folders\nstart the server again: {BINARY}\n")
+            {
+            let folders = counted(n as u64, "folder");
+            format!("the extension has a new secret; it is in {folders}\nstart the server again: {BINARY}\n")
+            }
         }),
         Action::Uninstall { dir } => extension::uninstall(&places, dir).map(|()| {
             let shown = dir.display();

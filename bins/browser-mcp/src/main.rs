@@ -35,6 +35,10 @@ const THIS: Binary = Binary {
     on_shared_store: "end one of them, or use its client: one server has the browser",
 };
 
+/// What no check of `doctor` sees.
+const UNSEEN: &str = "whether a browser is connected cannot be seen from here: ask the server's client to call observe \
+                      health, or look at the extension's icon in the browser, which shows ! while it is not";
+
 /// A real browser as MCP tools that never hang their caller
 #[derive(Parser, Debug)]
 #[command(name = BINARY, version, subcommand_precedence_over_arg = true)]
@@ -44,7 +48,8 @@ struct Cli {
     #[command(flatten)]
     serving: Serving,
     /// The port to listen on for the extension [default: that of the last time, or any]
-    #[arg(long, global = true, value_name = "PORT", env = "RAINCHECK_PORT", default_value_t = 0)]
+    #[arg(long, global = true, value_name = "PORT", env = "RAINCHECK_PORT")]
+    #[arg(default_value_t = 0, hide_default_value = true)]
     port: u16,
     #[command(flatten)]
     limits: LimitFlags,
@@ -88,7 +93,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Serve => wiring::serve(shared, serving, *port, &limits.0).map(|()| Exit::Done),
         Common::Demo => demo::run().map(|()| Exit::Done),
         Common::Doctor { json } => {
-            let report = doctor::examine(shared, serving, *port, now());
+            let report = doctor::examine(shared, serving, *port, now()).with_unseen(UNSEEN);
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(report.exit())
         }
@@ -102,7 +107,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => cli::config(&THIS, shared, *action).map(|()| Exit::Done),
+        Common::Config { action } => cli::config(&THIS, shared, action).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }

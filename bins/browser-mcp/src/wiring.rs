@@ -1,5 +1,6 @@
 //! The composition: the bridge, its store, the browser's words.
 
+use async_trait::async_trait;
 use raincheck::core::error::Error;
 use raincheck::core::ids::LaneId;
 use raincheck::mcp::surfaces::browser::{self, Browser as Words};
@@ -26,6 +27,9 @@ pub(crate) fn serve(
 ) -> Result<(), Failure> {
     let host = Host::prepare(&THIS, shared, serving)?;
     let stdout = take_stdout().map_err(|error| THIS.failed("take standard output", &error))?;
+    if serving.wait_s.is_some() && limits.span("default_wait_ms").is_some() {
+        tracing::warn!("--wait-s has no effect: --default-wait-ms, or its variable, comes first");
+    }
     host::run(&THIS, async |stop| {
         let server = compose(shared, serving, &host, (port, limits));
         let streams = Streams::standard(stdout);
@@ -36,8 +40,9 @@ pub(crate) fn serve(
 
 /// What the surface must know of the bridge.
 #[derive(Debug)]
-struct Bridge;
+struct Bridge(Browser);
 
+#[async_trait]
 impl browser::Bridge for Bridge {
     fn tab_of(&self, lane: &LaneId) -> Option<i64> {
         raincheck_browser::tab_of(lane)
@@ -45,6 +50,10 @@ impl browser::Bridge for Bridge {
 
     fn owned_elsewhere(&self, pid: u32) -> Error {
         raincheck_browser::owned_elsewhere(Some(pid))
+    }
+
+    async fn browser_comes(&self) {
+        self.0.is_connected().await;
     }
 }
 
@@ -60,7 +69,7 @@ fn compose(
     let listening = BridgeListener::new(places(paths), port);
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
-        .surface(Words::new(Bridge))
+        .surface(Words::new(Bridge(bridge.clone())))
         .scope(&shared.scope)
         .tools(bridge.clone())
         .beside(move |engine, stop| {

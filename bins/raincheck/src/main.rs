@@ -55,7 +55,7 @@ enum Command {
         #[command(subcommand)]
         action: cache::Action,
     },
-    /// Look at tasks, follow their logs, cancel them, whether a server runs or not
+    /// Look at tasks and their logs, and cancel them, whether a server runs or not
     Tasks {
         #[command(subcommand)]
         action: tasks::Action,
@@ -112,7 +112,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => cli::config(&THIS, shared, *action).map(|()| Exit::Done),
+        Common::Config { action } => cli::config(&THIS, shared, action).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }
@@ -123,7 +123,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
 fn process_table() -> Finding {
     const CHECK: &str = "process table";
     match raincheck::process::place_fault() {
-        None => Finding::good(CHECK, "it is the one of this process"),
+        None => Finding::good(CHECK, "/proc shows the processes of this server"),
         Some((fault, next)) => Finding::bad(CHECK, format!("{fault}; tools are refused"), next),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) enum Action {
     List(Listed),
     /// Show one task: state, progress, result, artifacts, history. Inputs are never shown
     Show {
-        /// Its id, in any spelling
+        /// The task id: tsk_…, or the same as a UUID
         task_id: String,
         /// Print one JSON object instead of text
         #[arg(long)]
@@ -38,9 +38,9 @@ pub(crate) enum Action {
     },
     /// Print what the program of a task wrote
     Logs {
-        /// Its id, in any spelling
+        /// The task id: tsk_…, or the same as a UUID
         task_id: String,
-        /// Go on until the task has ended
+        /// Go on until the task has ended; while it has not, a server must run
         #[arg(long, short)]
         follow: bool,
         /// Print one JSON object a line instead of text
@@ -49,7 +49,7 @@ pub(crate) enum Action {
     },
     /// Ask a task to end
     Cancel {
-        /// Its id, in any spelling
+        /// The task id: tsk_…, or the same as a UUID
         task_id: String,
         /// Why, for its history
         #[arg(long, value_name = "TEXT")]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Command, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use raincheck_core::text::counted;
 
 use crate::binary::Binary;
 use crate::config::{self, File, Overrides, Store};
@@ -32,6 +33,7 @@ pub fn parse<C: Parser>() -> C {
 
 /// Flags that every subcommand takes, before or after its name.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Every command")]
 pub struct Shared {
     /// Where state is kept [default: the platform's state folder + raincheck]
     #[arg(long, global = true, value_name = "DIR", env = "RAINCHECK_STATE_DIR")]
@@ -43,7 +45,7 @@ pub struct Shared {
     #[arg(long, global = true, value_name = "STORE", env = "RAINCHECK_STORE")]
     #[arg(hide_env_values = true)]
     pub store: Option<String>,
-    /// How much to log: error, warn, info, debug, trace, or a filter such as `raincheck=debug`
+    /// How much to log: error, warn, info, debug, trace, or a filter such as `raincheck=debug` [default: warn, and info of its own]
     #[arg(long, global = true, value_name = "LEVEL", env = "RAINCHECK_LOG_LEVEL")]
     pub log_level: Option<String>,
     /// How log lines look
@@ -87,7 +89,7 @@ pub struct Serving {
 pub enum Common {
     /// Serve MCP on standard input and output (the default)
     Serve,
-    /// Show what the server does, with a real server and real programs
+    /// Show what the server does: starts one, calls it, kills it, and cleans up
     Demo,
     /// Look for the usual causes of trouble
     Doctor {
@@ -95,7 +97,7 @@ pub enum Common {
         #[arg(long)]
         json: bool,
     },
-    /// Show the servers that run and what they left behind
+    /// Show the servers that run, their lanes and files, and what killed ones left
     Status {
         /// Print one JSON object instead of text
         #[arg(long)]
@@ -115,10 +117,13 @@ pub enum Common {
 }
 
 /// What to do with the configuration file.
-#[derive(Subcommand, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
 pub enum ConfigAction {
     /// Explain every error of the file with its line
-    Check,
+    Check {
+        /// The file, instead of --config
+        file: Option<PathBuf>,
+    },
     /// Print the JSON Schema of the file, for editors
     Schema,
 }
@@ -191,37 +196,51 @@ impl Shared {
 ///
 /// # Errors
 /// What is wrong with the file, or why nothing could be printed.
-pub fn config(binary: &Binary, shared: &Shared, action: ConfigAction) -> Result<(), Failure> {
+pub fn config(binary: &Binary, shared: &Shared, action: &ConfigAction) -> Result<(), Failure> {
     match action {
         ConfigAction::Schema => print(&format!("{:#}\n", config::schema())),
-        ConfigAction::Check => {
-            let Some(path) = &shared.config else {
+        ConfigAction::Check { file } => {
+            let config = file.as_ref().or(shared.config.as_ref());
+            let Some(path) = config else {
                 return Err(Failure::usage(
                     "no configuration file is named",
-                    format!("name it: {} config check --config raincheck.toml", binary.name),
+                    format!("name it: {} config check raincheck.toml", binary.name),
                 ));
             };
-            let checked = shared.load(binary, &Serving::default());
-            let file = checked.map_err(|failure| Failure {
-                exit: crate::Exit::Failed,
-                next: "correct the path or these lines, and check again".into(),
-                ..failure
-            })?;
-            let (n_tools, n_lanes) = (file.tools.len(), file.lanes.len());
-            let mut text = path.display().to_string();
-            text.push_str(&match binary.runs_programs() {
-                true => format!(": {n_tools} tools, {n_lanes} lanes, no problem\n"),
-                false => ": no problem\n".to_owned(),
-            });
-            for section in file.idle_sections(binary) {
-                text.push_str(&format!(
-                    "note: [{section}] has no effect on this version of {}\n",
-                    binary.name
-                ));
-            }
-            print(&text)
+            print(&checked(binary, &Shared { config: config.cloned(), ..shared.clone() }, path)?)
         }
     }
+}
+
+/// Checks the configuration file that the flags name.
+fn checked(binary: &Binary, shared: &Shared, path: &Path) -> Result<String, Failure> {
+    let checked = shared.load(binary, &Serving::default());
+    let file = checked.map_err(|failure| Failure {
+        exit: crate::Exit::Failed,
+        next: "correct the path or these lines, and check again".into(),
+        ..failure
+    })?;
+    let shown = path.display();
+    let mut text = if binary.runs_programs() {
+        let tools = counted(file.tools.len() as u64, "tool");
+        let lanes = counted(file.lanes.len() as u64, "lane");
+        format!("{shown}: {tools}, {lanes}, no problem\n")
+    } else {
+        format!("{shown}: no problem\n")
+    };
+    for section in file.idle_sections(binary) {
+        text.push_str(&format!(
+            "note: [{section}] has no effect on this version of {}\n",
+            binary.name
+        ));
+    }
+    if binary.runs_programs() {
+        text.push_str(&format!(
+            "whether the programs are there: {} doctor --config {shown}\n",
+            binary.name
+        ));
+    }
+    Ok(text)
 }
 
 /// Prints the completion script of a shell.

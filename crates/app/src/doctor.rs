@@ -80,7 +80,11 @@ impl Finding {
 
 /// Everything that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report(Vec<Finding>);
+pub struct Report {
+    findings: Vec<Finding>,
+    /// What cannot be seen from here, and who sees it.
+    unseen: Option<&'static str>,
+}
 
 /// Looks whether a folder can be written into, and makes it if it is not there.
 #[must_use]
@@ -91,26 +95,33 @@ pub fn folder(check: &'static str, folder: &Path, next: &str) -> Finding {
 /// Runs every check that all binaries share.
 #[must_use]
 pub fn examine(patient: &Patient<'_>) -> Report {
-    Report(checks::all(patient))
+    Report { findings: checks::all(patient), unseen: None }
 }
 
 impl Report {
     /// Adds what a binary found by checks of its own.
     #[must_use]
     pub fn with(mut self, findings: impl IntoIterator<Item = Finding>) -> Self {
-        self.0.extend(findings);
+        self.findings.extend(findings);
+        self
+    }
+
+    /// Says at the end what no check can see, and who sees it.
+    #[must_use]
+    pub const fn with_unseen(mut self, unseen: &'static str) -> Self {
+        self.unseen = Some(unseen);
         self
     }
 
     /// Iterates over the findings.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.0.iter()
+        self.findings.iter()
     }
 
     /// Returns how the command ends: failed when something is in the way.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        let is_bad = self.0.iter().any(|finding| finding.grade == Grade::Bad);
+        let is_bad = self.findings.iter().any(|finding| finding.grade == Grade::Bad);
         if is_bad { Exit::Failed } else { Exit::Done }
     }
 
@@ -118,7 +129,7 @@ impl Report {
     #[must_use]
     pub fn text(&self, palette: Palette) -> String {
         let mut out = String::new();
-        for finding in &self.0 {
+        for finding in &self.findings {
             let mark = match finding.grade {
                 Grade::Good => palette.paint(Style::Green, "✓"),
                 Grade::Note => palette.paint(Style::Yellow, "!"),
@@ -130,11 +141,19 @@ impl Report {
                 let _ = writeln!(out, "    {} {next}", palette.paint(Style::Dim, "→"));
             }
         }
-        let n_bad = self.0.iter().filter(|finding| finding.grade == Grade::Bad).count();
-        match n_bad {
-            0 => out.push_str("\nnothing is in the way\n"),
-            1 => out.push_str("\n1 thing is in the way\n"),
-            n => out.push_str(&format!("\n{n} things are in the way\n")),
+        let n = |grade| self.findings.iter().filter(|finding| finding.grade == grade).count();
+        let bad = match n(Grade::Bad) {
+            0 => "nothing is in the way".to_owned(),
+            1 => "1 thing is in the way".to_owned(),
+            n => format!("{n} things are in the way"),
+        };
+        let _ = match n(Grade::Note) {
+            0 => writeln!(out, "\n{bad}"),
+            1 => writeln!(out, "\n{bad}; 1 thing is worth a look (!)"),
+            n => writeln!(out, "\n{bad}; {n} things are worth a look (!)"),
+        };
+        if let Some(unseen) = self.unseen {
+            let _ = writeln!(out, "{unseen}");
         }
         out
     }
@@ -142,7 +161,7 @@ impl Report {
     /// Writes the report for a program.
     #[must_use]
     pub fn json(&self) -> Value {
-        json!({ "ok": self.exit() == Exit::Done, "findings": self.0 })
+        json!({ "ok": self.exit() == Exit::Done, "findings": self.findings, "unseen": self.unseen })
     }
 }
 
@@ -213,6 +232,35 @@ mod tests {
         assert_eq!(bad(&report), Vec::<&str>::new(), "{}", report.text(Palette::plain()));
         assert_eq!(report.exit(), Exit::Done);
         assert!(report.findings().count() >= 10);
+    }
+
+    #[test]
+    fn the_last_lines_count_what_was_found_and_say_what_was_not_seen() {
+        let of = |findings: &[Finding]| {
+            let report = Report { findings: findings.to_vec(), unseen: None };
+            report.with_unseen("not seen").text(Palette::plain())
+        };
+        let (good, note) = (Finding::good("a", "b"), Finding::note("a", "b", "c"));
+        assert!(of(&[good]).ends_with("\nnothing is in the way\nnot seen\n"));
+        let noted = of(std::slice::from_ref(&note));
+        assert!(
+            noted.contains("\nnothing is in the way; 1 thing is worth a look (!)\n"),
+            "{noted}"
+        );
+        let both = of(&[note.clone(), note, Finding::bad("a", "b", "c")]);
+        assert!(
+            both.contains("\n1 thing is in the way; 2 things are worth a look (!)\n"),
+            "{both}"
+        );
+    }
+
+    #[test]
+    fn the_state_folder_is_named_as_the_flag_takes_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let report = examined(dir.path(), "", &[]);
+        let found = report.findings().find(|found| found.check == "state folder").expect("found");
+        let state = dir.path().join("state");
+        assert_eq!(found.says, format!("{}; `raincheck` in it is writable", state.display()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use raincheck_core::text::escape;
+use raincheck_core::text::{counted, escape};
 use raincheck_core::time::Timestamp;
 use raincheck_core::worker::{self, Worker};
 use raincheck_loopback::endpoint::{self, Endpoint};
@@ -90,7 +90,7 @@ impl Report {
     #[must_use]
     pub fn text(&self, palette: Palette) -> String {
         let mut out = String::new();
-        let _ = writeln!(out, "state folder  {}", self.paths.home.display());
+        let _ = writeln!(out, "state folder  {}", self.paths.state.display());
         for (word, lines) in &self.more {
             for line in lines {
                 let _ = writeln!(out, "{word:<13} {line}");
@@ -106,7 +106,8 @@ impl Report {
         if n_left > 0 {
             let _ = writeln!(
                 out,
-                "\n{n_left} left by servers that were killed; the next one removes them"
+                "\nservers that were killed left {}; the next one removes what they left",
+                counted(n_left as u64, "folder")
             );
         }
         let advice = match n_running {
@@ -138,7 +139,7 @@ impl Report {
             .collect();
         let more = self.more.iter().map(|(word, lines)| ((*word).to_owned(), json!(lines)));
         let mut all: Map<String, Value> = more.collect();
-        all.insert("state_dir".to_owned(), json!(self.paths.home));
+        all.insert("state_dir".to_owned(), json!(self.paths.state));
         all.insert("servers".to_owned(), servers.into());
         all.into()
     }
@@ -167,8 +168,10 @@ impl Server {
         for lane in &card.lanes {
             let _ = writeln!(
                 out,
-                "  lane    {:<16} {} workers, queue of {}",
-                lane.name, lane.concurrency, lane.queue_limit
+                "  lane    {:<16} {}, queue of {}",
+                lane.name,
+                counted(lane.concurrency, "worker"),
+                lane.queue_limit
             );
         }
         let busy = self.workers.iter().flatten();
@@ -180,7 +183,7 @@ impl Server {
         }
         if let Some(workers) = &self.workers {
             let n_idle = workers.iter().filter(|worker| worker.current_task.is_none()).count();
-            let _ = writeln!(out, "  idle    {n_idle} workers");
+            let _ = writeln!(out, "  idle    {}", counted(n_idle as u64, "worker"));
         }
         let listener = self.listener.as_ref().map_or("none yet", |listener| &listener.url);
         let _ = writeln!(out, "  listens {listener}");
@@ -329,7 +332,7 @@ mod tests {
         ]);
         assert_eq!(json["servers"][0]["workers"], workers);
         assert!(text.contains(&format!("wrk_one_02               has {task}, heard of 0 s ago")));
-        assert!(text.contains("idle    1 workers"), "{text}");
+        assert!(text.contains("idle    1 worker"), "{text}");
         assert_eq!(json["servers"][0]["store"], format!("{}/store.db", paths.home.display()));
         drop(instance);
     }

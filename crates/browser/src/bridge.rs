@@ -49,6 +49,8 @@ struct Inner {
     engine: OnceLock<Handle>,
     /// Told when a browser came, or may have gone.
     moved: Notify,
+    /// Whether a browser is connected, as was seen last.
+    is_there: watch::Sender<bool>,
     /// Set once the lanes stand as they should.
     is_set_up: watch::Sender<bool>,
     /// The port of the listener, once it listens.
@@ -85,6 +87,7 @@ impl Browser {
             lanes: tokio::sync::Mutex::new(lanes),
             engine: OnceLock::new(),
             moved: Notify::new(),
+            is_there: watch::Sender::new(false),
             is_set_up: watch::Sender::new(false),
             port: OnceLock::new(),
             incompatible: Mutex::default(),
@@ -122,6 +125,15 @@ impl Browser {
     pub fn listens_on(&self, port: u16) {
         // A listener keeps its port.
         let _ = self.0.port.set(port);
+    }
+
+    /// Waits until a browser is connected; at once when one is.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed by it.
+    pub async fn is_connected(&self) {
+        // The sender is a part of this value.
+        let _ = self.0.is_there.subscribe().wait_for(|is_there| *is_there).await;
     }
 
     /// Says whose the browser is.
@@ -225,6 +237,7 @@ impl Browser {
         loop {
             let moved = self.0.moved.notified();
             let (is_there, mut until) = self.presence();
+            self.0.is_there.send_replace(is_there);
             if was_there != Some(is_there) {
                 if self.hold(!is_there).await {
                     was_there = Some(is_there);

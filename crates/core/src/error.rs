@@ -161,7 +161,7 @@ table! {
     /// The caller may not do this.
     Unauthorized "unauthorized" ["ERR_AUTH"] - 401 no NotExecuted None "send the secret of endpoint.json as a bearer token";
     /// The address may not be opened.
-    UrlBlocked "url_blocked" ["url_blocked"] - 403 no NotExecuted None "open an http or https page that is not on this machine's private addresses";
+    UrlBlocked "url_blocked" ["url_blocked"] - 403 no NotExecuted None "open an http or https page; this server itself, link-local addresses and the metadata services of clouds are blocked";
     /// The filter does not parse.
     InvalidFilter "invalid_filter" ["invalid_filter"] - 400 no NotExecuted None "correct the filter at the place the details name";
     /// The filter failed while it ran.

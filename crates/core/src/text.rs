@@ -2,6 +2,15 @@
 
 use std::borrow::Cow;
 
+/// Writes a number of things: `1 tool`, `2 tools`. `one` is the word for one of them.
+#[must_use]
+pub fn counted(n: impl Into<u64>, one: &str) -> String {
+    match n.into() {
+        1 => format!("1 {one}"),
+        n => format!("{n} {one}s"),
+    }
+}
+
 /// Escapes what a terminal or a reader would act on: control characters but tab, C1 controls, bidi
 /// marks and invisible separators. A character of ASCII becomes `\xNN`, any other `\u{…}`.
 ///
@@ -87,6 +96,12 @@ pub fn clip(text: &str, max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        let counts = [0_u32, 1, 2].map(|n| counted(n, "tool"));
+        assert_eq!(counts, ["0 tools", "1 tool", "2 tools"]);
+    }
 
     #[test]
     fn escapes_of_terminals_and_bidi_marks_become_visible() {

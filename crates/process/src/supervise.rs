@@ -190,7 +190,9 @@ impl Life {
             Self::Stopped(_) | Self::Exceeded(..) => 0,
         };
         let ended = (n_ended > 0).then(|| {
-            format!("{n_ended} processes that the program left running were ended with it")
+            let those = if n_ended == 1 { "1 process" } else { &*format!("{n_ended} processes") };
+            let were = if n_ended == 1 { "was" } else { "were" };
+            format!("{those} that the program left running {were} ended with it")
         });
         let remain = self.survivors().iter().map(|it| format!("{it}; it runs on"));
         ended.into_iter().chain(remain).collect()

@@ -107,7 +107,7 @@ pub(crate) fn check_later(path: &Path, connection: &Connection) {
 pub(crate) fn suspect(path: &Path, fault: &Fault) {
     tracing::error!(
         error = ?fault,
-        "the store's file is damaged: end this server and start it again; the file is kept aside then"
+        "the store's file is damaged: end the server that runs, if one does; the next one to start keeps the file aside"
     );
     if let Err(error) = files::open_private(&suspicion(path)) {
         tracing::error!(%error, "the damage could not be noted beside the file");

@@ -94,7 +94,9 @@ impl Fault {
             Self::Foreign(_) => {
                 "start the version that wrote it, or name another folder with --state-dir DIR"
             }
-            Self::Damaged(_) => "end this server and start it again: the file is set aside then",
+            Self::Damaged(_) => {
+                "end the server that runs, if one does; the next one to start sets the file aside"
+            }
             Self::Broken(_) => {
                 "start the version that wrote it; `doctor` names what cannot be read"
             }
@@ -109,7 +111,7 @@ fn sql_hint(error: &rusqlite::Error) -> &'static str {
             ELSEWHERE
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            "end this server and start it again: the file is set aside then"
+            "end the server that runs, if one does; the next one to start sets the file aside"
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CLOSE_OTHERS,
         Some(ErrorCode::FileLockingProtocolFailed) => LOCAL_DISK,

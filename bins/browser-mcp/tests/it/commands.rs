@@ -80,5 +80,6 @@ fn doctor_and_status_report_without_a_server() {
     for subcommand in ["doctor", "status"] {
         let told = browser_mcp(folder.path(), &[subcommand]);
         assert!(!out(&told).is_empty() && err(&told).is_empty(), "{}", err(&told));
+        assert!(out(&told).contains("observe health") || subcommand == "status", "{}", out(&told));
     }
 }

@@ -110,6 +110,33 @@ async fn a_fast_command_is_answered_in_the_call_itself() {
 }
 
 #[tokio::test]
+async fn health_waits_for_a_browser_when_it_is_asked_to() {
+    let folder = folder();
+    let server = Server::listening(folder.path()).await;
+    let health = |more: Value| {
+        let mut call = json!({ "what": "health" });
+        if let (Value::Object(call), Value::Object(more)) = (&mut call, more) {
+            call.extend(more);
+        }
+        server.call("observe", call)
+    };
+    let at_once = health(json!({})).await;
+    assert_eq!(at_once["ok"], false, "{at_once}");
+    let in_vain = health(json!({ "wait_for_browser_ms": 20_000, "wait_ms": 1 })).await;
+    assert_eq!(in_vain["ok"], false, "{in_vain}");
+    let play = async {
+        let mut fake = Fake::connect(&folder.path().join("run")).await;
+        fake.take().await
+    };
+    let seen = tokio::select! {
+        seen = health(json!({ "wait_for_browser_ms": 20_000 })) => seen,
+        command = play => panic!("there is no command: {command}"),
+    };
+    assert_eq!(seen["ok"], true, "{seen}");
+    server.close().await;
+}
+
+#[tokio::test]
 async fn a_slow_command_is_answered_with_a_handle_and_read_later() {
     // [CALL-1] [CALL-2]
     let folder = folder();

@@ -3,8 +3,11 @@
 mod large;
 mod recovery;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::time::sleep;
 
 use super::programs::picture;
 use super::session::Session;
@@ -12,6 +15,9 @@ use super::{Answer, Unmet, expect};
 
 /// How many frames are rendered.
 const N_FRAMES: u64 = 8;
+
+/// The pause before a task that has not begun is asked for again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Shows everything.
 pub(super) async fn all(session: &mut Session) -> Result<(), Unmet> {
@@ -28,8 +34,7 @@ async fn long_call(session: &Session) -> Result<(), Unmet> {
     let call = session.call("render", json!({ "frames": N_FRAMES })).await?;
     let task = task_id(session, &call)?;
 
-    let status = session.call("get_task_status", json!({ "task_id": task })).await?;
-    status.expect("/state", "running")?;
+    let status = running(session, &task).await?;
     show.answer(status.took, &format!("running, {}", progress(&status)))?;
 
     let wait = json!({ "task_id": task, "wait_s": 20 });
@@ -89,6 +94,18 @@ async fn cancel(session: &Session) -> Result<(), Unmet> {
     let result = session.call("get_task_result", wait).await?;
     result.expect("/state", "cancelled")?;
     show.answer(result.took, "cancelled: the program and everything it started are gone")
+}
+
+/// Asks where a task stands until it runs: on a busy machine its program takes a moment to begin.
+async fn running(session: &Session, task: &str) -> Result<Answer, Unmet> {
+    loop {
+        let status = session.call("get_task_status", json!({ "task_id": task })).await?;
+        if !["queued", "scheduled"].contains(&status.text("/state")?) {
+            status.expect("/state", "running")?;
+            return Ok(status);
+        }
+        sleep(PAUSE).await;
+    }
 }
 
 /// Checks that a call answered with a task id, and returns the task's id.

@@ -47,18 +47,28 @@ pub(super) async fn run(
     if is_json {
         return words::json(&cancelled);
     }
-    let Cancelled { state, acknowledged, .. } = &cancelled;
+    let task = &view.record.task;
+    let stubborn = (!task.supports_cancel).then(|| words::safe(task.tool.as_str()));
+    cli::print(&said(&cancelled, stubborn.as_deref(), has_server))
+}
+
+/// Says what became of the request; `stubborn` is the name of a tool that cannot be cancelled.
+fn said(cancelled: &Cancelled, stubborn: Option<&str>, has_server: bool) -> String {
+    let Cancelled { task_id: id, state, acknowledged } = cancelled;
     let state = words::safe(state);
-    cli::print(&match (acknowledged, state.as_str(), has_server) {
+    match (acknowledged, state.as_str(), stubborn) {
         (false, state, _) => format!("{id} had ended before: {state}\n"),
         (true, "cancelled", _) => format!("{id} is cancelled\n"),
-        (true, _, true) => {
+        (true, _, Some(tool)) => format!(
+            "{id} runs on: its tool `{tool}` cannot be cancelled; that it was asked is on record\n"
+        ),
+        (true, _, None) if has_server => {
             format!("{id} is asked to end; see how it ends: raincheck tasks logs --follow {id}\n")
         }
-        (true, _, false) => format!(
+        (true, _, None) => format!(
             "{id} is asked to end, but no server runs: the next one that starts ends its program\n"
         ),
-    })
+    }
 }
 
 fn ended(record: &TaskRecord) -> Cancelled {
@@ -107,5 +117,30 @@ async fn record(place: &Place, id: TaskId, reason: Option<Arc<str>>) -> Result<C
         }
         Some(UpdateResult::Late(record) | UpdateResult::Refused(record, _)) => Ok(ended(&record)),
         Some(UpdateResult::Absent) | None => Err(place.unknown(id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_that_cannot_be_cancelled_is_not_said_to_end() {
+        let cancelled = |state: &str, acknowledged| Cancelled {
+            task_id: TaskId::from_parts(1, [1; 10]),
+            state: state.to_owned(),
+            acknowledged,
+        };
+        let asked = cancelled("cancel_requested", true);
+        for has_server in [true, false] {
+            let told = said(&asked, Some("bake"), has_server);
+            assert!(told.contains("runs on: its tool `bake` cannot be cancelled"), "{told}");
+            assert!(said(&asked, None, has_server).contains("is asked to end"));
+        }
+        // One that never began is cancelled, whatever its tool can do.
+        assert!(
+            said(&cancelled("cancelled", true), Some("bake"), true).ends_with("is cancelled\n")
+        );
+        assert!(said(&cancelled("failed", false), Some("bake"), true).contains("ended before"));
     }
 }

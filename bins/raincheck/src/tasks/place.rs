@@ -50,7 +50,8 @@ impl Place {
         let reader = opened.ok_or_else(|| {
             Failure::failed(
                 format!("no server has kept tasks in `{}` yet", path.display()),
-                "name the state folder or the file of the server: --state-dir DIR, or --store PATH",
+                "start a server, if none has run yet; else name its state folder or file: --state-dir DIR, or \
+                 --store PATH",
             )
         })?;
         let endpoints = paths.endpoints();

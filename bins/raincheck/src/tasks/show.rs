@@ -124,10 +124,13 @@ fn part(part: &Content) -> String {
 
 fn failure(error: &Error) -> String {
     let message = raincheck::core::text::escape_lines(&error.message);
-    let mut out = format!("  {:<10} {}\n", "error", message.replace('\n', "\n             "));
+    let message = message.replace('\n', "\n             ");
+    let mut out = format!("  {:<10} {}: {message}\n", "error", error.kind);
     if let Some(guarantee) = error.guarantee() {
         let _ = writeln!(out, "  {:<10} {}", "guarantee", guarantee.as_str());
     }
+    let hint = error.hint.as_deref().unwrap_or(error.kind.entry().hint);
+    let _ = writeln!(out, "  {:<10} {}", "next", words::safe(hint));
     out
 }
 

@@ -100,6 +100,18 @@ fn a_broken_file_is_explained_by_check_serve_and_doctor() {
 }
 
 #[test]
+fn a_sound_file_is_checked_by_flag_or_by_name() {
+    let folder = folder("[tools.a]\ncommand = [\"a\"]\n");
+    for file in [&["--config", "raincheck.toml"][..], &["raincheck.toml"]] {
+        let told = raincheck(folder.path(), &[&["config", "check"], file].concat());
+        assert_eq!(code(&told), Some(0), "{}", err(&told));
+        let text = out(&told);
+        assert!(text.starts_with("raincheck.toml: 1 tool, 3 lanes, no problem\n"), "{text}");
+        assert!(text.contains("raincheck doctor --config raincheck.toml"), "{text}");
+    }
+}
+
+#[test]
 fn reports_come_as_json_too() {
     let folder = folder("[tools.a]\ncommand = [\"no-such-program-anywhere\"]\n");
     let doctor = raincheck(folder.path(), &["doctor", "--json", "--config", "raincheck.toml"]);

@@ -124,7 +124,7 @@ pub(super) const BROWSER: &[Key] = &[
     key(
         "linger_ms",
         Form::Millis(Duration::from_millis(100), MAX_WAIT),
-        "How long a browser counts as connected after its last word (default 3000).",
+        "How long a browser counts as connected after its last request (default 3000).",
     ),
     key(
         "max_body_mb",

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use raincheck_core::text::counted;
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::endpoint;
 
@@ -40,7 +41,7 @@ pub(super) fn all(patient: &Patient<'_>) -> Vec<Finding> {
     }
     match Paths::resolve(patient.binary.name, patient.shared) {
         Ok(paths) => {
-            findings.extend(state_folder(&paths.home, patient.now));
+            findings.extend(state_folder(&paths, patient.now));
             findings.push(servers(&paths.home, patient.binary.on_shared_store));
             findings.extend(locks(patient, &paths));
             findings.extend(contents(patient, &paths));
@@ -71,7 +72,7 @@ fn configuration(patient: &Patient<'_>, findings: &mut Vec<Finding>) -> Option<F
         (Some(path), Ok(file)) => {
             let mut says = path.display().to_string();
             if patient.binary.runs_programs() {
-                says.push_str(&format!(", {} tools", file.tools.len()));
+                says.push_str(&format!(", {}", counted(file.tools.len() as u64, "tool")));
             }
             for section in file.idle_sections(patient.binary) {
                 says.push_str(&format!("\n[{section}] has no effect on {}", patient.binary.name));
@@ -88,7 +89,7 @@ fn configuration(patient: &Patient<'_>, findings: &mut Vec<Finding>) -> Option<F
 
 fn flags(patient: &Patient<'_>) -> Finding {
     match patient.shared.store_flag() {
-        Ok(_) => Finding::good("flags", "all of them are understood and have an effect"),
+        Ok(_) => Finding::good("flags", "every flag is understood"),
         Err(failure) => Finding::bad("flags", failure.message, failure.next),
     }
 }
@@ -115,13 +116,19 @@ fn lanes(file: &File) -> Finding {
             "lower concurrency in [lanes.*] if the tools are busy and not waiting",
         );
     }
-    Finding::good(CHECK, format!("{} lanes, {n_workers} workers in use", file.lanes.len()))
+    let lanes = counted(file.lanes.len() as u64, "lane");
+    Finding::good(CHECK, format!("{lanes}; {} for these tools", counted(n_workers, "worker")))
 }
 
-fn state_folder(home: &Path, now: Timestamp) -> Vec<Finding> {
+fn state_folder(Paths { state, home, .. }: &Paths, now: Timestamp) -> Vec<Finding> {
     const CHECK: &str = "state folder";
     const NEXT: &str = "make it writable, or name another: --state-dir DIR";
-    let (finding, written) = folder(CHECK, home, NEXT);
+    let (mut finding, written) = folder(CHECK, home, NEXT);
+    if written.is_some() {
+        // The one that `--state-dir` names comes first: it is what people copy.
+        let own = home.strip_prefix(state).unwrap_or(home).display();
+        finding.says = format!("{}; `{own}` in it is writable", state.display());
+    }
     let mut findings = vec![finding];
     let Some(clock) = written else { return findings };
     findings.extend(privacy(home));
@@ -265,7 +272,7 @@ fn servers(home: &Path, advice: &'static str) -> Finding {
         0 => Finding::good("servers", running),
         _ => Finding::note(
             "servers",
-            format!("{running}; {n_left} were killed and left files"),
+            format!("{running}; {} killed and left files", were(n_left)),
             "nothing to do: the next server removes them",
         ),
     }
@@ -302,10 +309,14 @@ fn listener(paths: &Paths) -> Finding {
         0 => Finding::good(CHECK, says),
         n => Finding::note(
             CHECK,
-            format!("{says}; {n} were killed and left their file"),
+            format!("{says}; {} killed and left a file", were(n)),
             "nothing to do: the next server removes it",
         ),
     }
+}
+
+fn were(n: usize) -> String {
+    if n == 1 { "1 was".to_owned() } else { format!("{n} were") }
 }
 
 /// Finds servers of one store: only one of them owns it, the others answer with its name.

@@ -34,7 +34,7 @@ export async function executeJs({ script }, run) {
     }
   }
   run.engine = undefined;
-  throw new CommandError("tool_failed", `no engine can run scripts in this page (${left_out.join("; ")})`, { guarantee: "not_executed", reason: "no_engine" });
+  throw new CommandError("tool_failed", `no engine can run scripts in this page: ${left_out.join("; ")}`, { guarantee: "not_executed", reason: "no_engine" });
 }
 
 /** `configure {what: "engine", engine}` -> `{engine}`. */

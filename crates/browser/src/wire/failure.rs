@@ -38,6 +38,7 @@ const fn reason(word: &'static str, message: &'static str, hint: Option<&'static
 const LIST_TABS: Option<&str> =
     Some("list the open tabs with observe {what: \"tabs\"} and pass one of their tab_id");
 const SNAPSHOT: Option<&str> = Some("take a snapshot to see what is on the page");
+const WEB_PAGE: Option<&str> = Some("navigate to a web page first");
 
 /// Every cause that the extension names. Another one is quoted.
 const REASONS: &[Reason] = &[
@@ -50,7 +51,7 @@ const REASONS: &[Reason] = &[
         Some("look at the new page, then decide whether to run it again"),
     ),
     reason("no_dialog", "no dialog is open in this tab", None),
-    reason("no_engine", "no engine can run scripts in this page", None),
+    reason("no_engine", "no engine can run scripts in this page", WEB_PAGE),
     reason("no_history", "there is no page to go to", None),
     reason("not_attachable", "the debugger cannot attach to this tab", None),
     reason(
@@ -59,7 +60,7 @@ const REASONS: &[Reason] = &[
         Some("bring it to the front with interact {action: \"tab_select\"}"),
     ),
     reason("page_error", "the page could not do it", SNAPSHOT),
-    reason("page_not_scriptable", "this page cannot be read", Some("navigate to a web page first")),
+    reason("page_not_scriptable", "this page cannot be read", WEB_PAGE),
     reason("script_error", "the script threw an error", None),
     reason("tab_gone", "the tab is gone", LIST_TABS),
     reason(
@@ -98,6 +99,7 @@ pub(super) fn read(raw: Option<&RawValue>, kind: Kind) -> Error {
     let word = told.reason.as_deref();
     let reason = REASONS.iter().find(|known| Some(known.word) == word);
     let message = reason.map_or_else(|| general(kind, said.is_some()), |reason| reason.message);
+    let said = said.and_then(|said| beyond(said, message));
     let mut error = Error::new(kind, message);
     error.hint = reason.and_then(|reason| reason.hint).map(Into::into);
     // A limit that passed says what it says, whatever the extension adds.
@@ -120,6 +122,15 @@ pub(super) fn read(raw: Option<&RawValue>, kind: Kind) -> Error {
         return error.with_quoted(text::clip(&text, MAX_QUOTED), details);
     }
     error
+}
+
+/// Leaves out what the message says already: an extension may begin with the same words.
+fn beyond(said: String, message: &str) -> Option<String> {
+    match said.strip_prefix(message) {
+        Some("") => None,
+        Some(rest) => Some(rest.strip_prefix(": ").map_or_else(|| said.clone(), str::to_owned)),
+        None => Some(said),
+    }
 }
 
 /// What is said of a failure whose cause has no word.
@@ -174,6 +185,22 @@ mod tests {
         assert_eq!(details.expect("a place").get(), r#"{"line":3}"#);
         assert_eq!(failure(r#"{"code":"storage_unavailable"}"#).kind, Kind::ToolFailed);
         assert_eq!(failure("7"), Error::new(Kind::ToolFailed, "the extension gave no reason"));
+    }
+
+    #[test]
+    fn what_the_message_says_is_not_quoted_again() {
+        let failed = |message: &str| {
+            let failed = failure(&format!(
+                r#"{{"code":"tool_failed","reason":"no_engine","message":"{message}"}}"#
+            ));
+            assert_eq!(&*failed.message, "no engine can run scripts in this page");
+            assert_eq!(failed.hint.as_deref(), WEB_PAGE);
+            quoted(&failed).map(str::to_owned)
+        };
+        assert_eq!(failed("no engine can run scripts in this page"), None);
+        let why = failed("no engine can run scripts in this page: debugger: a chrome:// URL");
+        assert_eq!(why.as_deref(), Some("debugger: a chrome:// URL"));
+        assert_eq!(failed("something else").as_deref(), Some("something else"));
     }
 
     #[test]

@@ -38,12 +38,19 @@ use self::readings::Readings;
 const PAGE: &str = "the page";
 
 /// What the surface must know of the bridge behind it.
+#[async_trait]
 pub trait Bridge: fmt::Debug + Send + Sync + 'static {
     /// Returns the tab whose commands stand in a lane; `None` for a lane that is no tab's.
     fn tab_of(&self, lane: &LaneId) -> Option<i64>;
 
     /// Says that the browser belongs to another process.
     fn owned_elsewhere(&self, pid: u32) -> Error;
+
+    /// Waits until a browser is connected; at once when one is.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is changed by it.
+    async fn browser_comes(&self);
 }
 
 /// The words of a browser's users: commands with correlation ids, in four tools.
@@ -87,14 +94,14 @@ impl Surface for Browser {
         let Some(tool) = Tool::find(&call.tool) else { return Err(no_tool(&call.tool).into()) };
         let (context, arguments) = (Context { desk, surface: self }, &call.arguments);
         let read = match tool {
-            Tool::Interact => return Ok(order(desk, tool, arguments, "action", who).await?),
-            Tool::Configure => return Ok(order(desk, tool, arguments, "what", who).await?),
+            Tool::Interact => return Ok(self.order(desk, tool, arguments, "action", who).await?),
+            Tool::Configure => return Ok(self.order(desk, tool, arguments, "what", who).await?),
             Tool::Observe => match reads::Read::of(arguments) {
                 Some(read) => {
                     who.begins_nothing();
                     read.call(&context, arguments, who).await
                 }
-                None => return Ok(order(desk, tool, arguments, "what", who).await?),
+                None => return Ok(self.order(desk, tool, arguments, "what", who).await?),
             },
             Tool::Cancel => {
                 who.begins_nothing();
@@ -133,6 +140,33 @@ impl Surface for Browser {
 }
 
 impl Browser {
+    /// Makes a command of a call, and waits for its end within the budget [CALL-1]. The command has an id:
+    /// it goes on when its caller goes away [CANCEL-7].
+    async fn order(
+        &self,
+        desk: &Desk,
+        tool: Tool,
+        arguments: &Json,
+        chooser: &str,
+        who: &mut Caller,
+    ) -> Result<Told, Error> {
+        let order = Order::read(arguments, chooser)?;
+        let spec = desk.engine().spec(tool.name()).ok_or_else(|| no_tool(tool.name()))?;
+        if let Some(most) = order.wait_before_health(tool) {
+            // Nobody else has to wait for it.
+            who.begins_nothing();
+            let (most, gone) = (who.wait(most), who.hurried());
+            tokio::select! {
+                () = self.bridge.browser_comes() => {}
+                () = tokio::time::sleep(most) => {}
+                () = gone => {}
+            }
+        }
+        let wait = who.wait(order.wait.unwrap_or(spec.wait));
+        let request = order.request(&spec, who.scope().clone())?;
+        follow(desk.engine(), request, wait, who).await
+    }
+
     /// Answers a call that came to nothing.
     fn refused(&self, desk: &Desk, refused: &Refused) -> Answer {
         #[derive(Serialize)]
@@ -214,22 +248,6 @@ impl Tool {
             Self::Interact | Self::Observe | Self::Configure => None,
         }
     }
-}
-
-/// Makes a command of a call, and waits for its end within the budget [CALL-1]. The command has an id:
-/// it goes on when its caller goes away [CANCEL-7].
-async fn order(
-    desk: &Desk,
-    tool: Tool,
-    arguments: &Json,
-    chooser: &str,
-    who: &mut Caller,
-) -> Result<Told, Error> {
-    let order = Order::read(arguments, chooser)?;
-    let spec = desk.engine().spec(tool.name()).ok_or_else(|| no_tool(tool.name()))?;
-    let wait = who.wait(order.wait.unwrap_or(spec.wait));
-    let request = order.request(&spec, who.scope().clone())?;
-    follow(desk.engine(), request, wait, who).await
 }
 
 fn no_tool(name: &str) -> Error {

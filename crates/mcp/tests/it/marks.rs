@@ -99,6 +99,7 @@ fn tools(learned: &Learned) -> raincheck_runtime::Options {
 #[derive(Debug)]
 struct NoTabs;
 
+#[async_trait::async_trait]
 impl Bridge for NoTabs {
     fn tab_of(&self, _lane: &LaneId) -> Option<i64> {
         None
@@ -107,6 +108,8 @@ impl Bridge for NoTabs {
     fn owned_elsewhere(&self, pid: u32) -> Error {
         Error::new(Kind::PeerNotReady, format!("process {pid} owns it"))
     }
+
+    async fn browser_comes(&self) {}
 }
 
 /// A JSON value with its members in the order of the text.

@@ -106,9 +106,13 @@ pub(super) fn cut(reason: Option<StopReason>) -> Outcome {
 /// the program is gone [TIME-3].
 pub(super) fn timed_out(wall: Option<Duration>) -> Outcome {
     let span = |wall: Duration| format!("{}.{} s", wall.as_secs(), wall.subsec_millis() / 100);
-    let gone =
-        wall.map_or_else(|| "is gone".to_owned(), |wall| format!("was gone after {}", span(wall)));
-    let message = format!("it ran longer than its limit and {gone}");
+    let ended = wall.map_or_else(
+        || "has been ended".to_owned(),
+        |wall| format!("was ended after {}", span(wall)),
+    );
+    let message = format!(
+        "it ran longer than its limit, which is the tool's timeout_s or the caller's max_runtime_s, and {ended}"
+    );
     Outcome::Failed(Error::new(Kind::RunTimeout, message))
 }
 

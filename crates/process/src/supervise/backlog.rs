@@ -71,7 +71,11 @@ impl Log {
     }
 
     fn loss(&self, listener: &dyn Listener) -> Draft {
-        note(listener, format!("{} lines were left out: the log took none for a while", self.lost))
+        let lines = match self.lost {
+            1 => "1 line was".to_owned(),
+            n => format!("{n} lines were"),
+        };
+        note(listener, format!("{lines} left out: the log took none for a while"))
     }
 }
 

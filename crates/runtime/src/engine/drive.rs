@@ -302,12 +302,12 @@ fn no_tool(attempt: &Attempt) -> Error {
 }
 
 fn nothing_left() -> Error {
-    Error::new(Kind::WorkerLost, "nothing of the attempt was left after the restart")
+    Error::new(Kind::WorkerLost, "nothing is left of what ran the attempt")
 }
 
 fn gone_with_its_tool(tool: &ToolName) -> Error {
     let message = format!(
-        "nothing of the attempt was left after the restart, and this server has no tool `{tool}` any more"
+        "nothing is left of what ran the attempt, and this server has no tool `{tool}` any more"
     );
     Error::new(Kind::WorkerLost, message).with_guarantee(Guarantee::Unknown)
 }

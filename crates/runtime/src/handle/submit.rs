@@ -11,6 +11,7 @@ use raincheck_core::lane;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{self, Claim, Filter, Page, Submit, Submitted, Write};
 use raincheck_core::task::{Resources, Task, TaskRecord};
+use raincheck_core::text::counted;
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 
@@ -132,7 +133,7 @@ async fn accept<T: Send>(
         }
         Some(Submitted::Conflict(first)) => Err(conflict(first)),
         Some(Submitted::Full { depth, retry_after }) => {
-            let message = format!("lane `{lane}` is full: {depth} tasks stand in it");
+            let message = format!("lane `{lane}` is full: {} in it", counted(depth, "task"));
             Err(Error::new(Kind::QueueFull, message).with_retry_after(retry_after))
         }
         Some(Submitted::NoLane) => Err(no_lane(kernel, &lane)),

@@ -140,7 +140,11 @@ fn fenced(text: &str) -> String {
 
 /// Lists the variables that a binary reads, with the flag that each stands for.
 fn environment(binaries: &Binaries, binary: &str) -> anyhow::Result<String> {
-    let help = binaries.run(binary, &["--help"], "")?;
+    Ok(variables(&binaries.run(binary, &["--help"], "")?))
+}
+
+/// Lists the variables of a help.
+fn variables(help: &str) -> String {
     let mut text = String::from("| variable | flag | meaning |\n|---|---|---|\n");
     let mut flag = "";
     let mut about = "";
@@ -149,13 +153,14 @@ fn environment(binaries: &Binaries, binary: &str) -> anyhow::Result<String> {
             flag = name.split_whitespace().next().unwrap_or(name);
             about = "";
         } else if let Some(variable) = line.strip_prefix("[env: ") {
-            let variable = variable.trim_end_matches("=]");
+            // Where the value may be a secret, it is left out together with its sign.
+            let variable = variable.split(['=', ']']).next().unwrap_or(variable);
             let _ = writeln!(text, "| `{variable}` | `--{flag}` | {} |", about.replace('|', "\\|"));
         } else if about.is_empty() {
             about = line;
         }
     }
-    Ok(text)
+    text
 }
 
 #[cfg(test)]
@@ -163,6 +168,13 @@ mod tests {
     use super::*;
 
     const HELP: &str = "About\n\nUsage: x\n\nCommands:\n  one   The first\n  help  This\n\nOptions:\n      --a <A>\n          An a\n          \n          [env: X_A=]\n\n  -h, --help\n          Print\n\nMore:\n      --b\n          A b\n";
+
+    #[test]
+    fn a_variable_is_its_name_whether_or_not_its_value_is_shown() {
+        let help = "      --a <A>\n          An a\n\n          [env: X_A=]\n      --b <B>\n          A b\n\n          [env: X_B]\n";
+        let rows: Vec<String> = variables(help).lines().skip(2).map(str::to_owned).collect();
+        assert_eq!(rows, ["| `X_A` | `--a` | An a |", "| `X_B` | `--b` | A b |"]);
+    }
 
     #[test]
     fn a_heading_stands_apart_and_what_all_have_is_left_out() {

@@ -31,7 +31,7 @@ pub(super) fn table() -> String {
 /// Lists every kind of failure for people who met one: its code, and what to do.
 pub(super) fn codes() -> String {
     let mut text = String::from(
-        "| code | did the work run? | call again? | what to do |\n|---|---|---|---|\n",
+        "| code | did the work run, unless `guarantee` says otherwise? | call again? | what to do |\n|---|---|---|---|\n",
     );
     for entry in TABLE {
         let ran = match entry.guarantee {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{artifact, progress, task_id};
+use super::{artifact, progress, running, task_id};
 use crate::demo::session::Session;
 use crate::demo::{Answer, Unmet, expect};
 
@@ -63,8 +63,7 @@ impl Place<'_> {
             let last = last.and_then(|line| line.get("message")).and_then(Value::as_str);
             session.transcript.answer(logs.took, last.unwrap_or("no new line"))?;
 
-            let status = session.call("get_task_status", json!({ "task_id": self.task })).await?;
-            status.expect("/state", "running")?;
+            let status = running(session, self.task).await?;
             session.transcript.answer(status.took, &format!("running, {}", progress(&status)))?;
             expect(last.is_some(), || "the program wrote nothing more".into())?;
             let step = status.data.pointer("/progress/step").and_then(Value::as_u64);

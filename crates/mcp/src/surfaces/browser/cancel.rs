@@ -121,7 +121,10 @@ async fn every(
             break;
         }
     }
-    let message = format!("{} commands were asked to end", commands.len());
+    let message = match commands.len() {
+        1 => "1 command was asked to end".to_owned(),
+        n => format!("{n} commands were asked to end"),
+    };
     Ok(Answer::json(&All { acknowledged: !commands.is_empty(), commands, message }))
 }
 

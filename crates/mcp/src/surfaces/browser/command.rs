@@ -254,8 +254,12 @@ fn message(view: &View, error: Option<&Error>) -> String {
             format!("The command waits: {why}. {next}")
         }
         (State::Queued, _) => {
-            let n = view.position.unwrap_or_default();
-            format!("The command is in line; {n} run before it in its tab. {next}")
+            let line = match view.position.unwrap_or_default() {
+                0 => "it is next in its tab".to_owned(),
+                1 => "1 runs before it in its tab".to_owned(),
+                n => format!("{n} run before it in its tab"),
+            };
+            format!("The command is in line; {line}. {next}")
         }
         (State::Scheduled, _) => format!("The command goes to the extension next. {next}"),
         (State::CancelRequested | State::Cancelling, _) => {

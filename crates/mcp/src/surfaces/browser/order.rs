@@ -13,6 +13,7 @@ use raincheck_runtime::Request;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::Tool;
 use crate::caller::SURFACE_CAP;
 use crate::wire::read_strictly;
 
@@ -81,6 +82,13 @@ impl Order {
         let what = text::clip(&what.unwrap_or_default(), 40).to_owned();
         let inputs = Json::of(&members).map_err(|error| wrong(&error.to_string()))?;
         Ok(Self { wait, timeout, ready, key, what, inputs })
+    }
+
+    /// Returns how long `observe health` waits for a browser before it answers: as long as
+    /// `wait_for_browser_ms` says, and no longer than `wait_ms`. Without the first it does not wait.
+    pub(super) fn wait_before_health(&self, tool: Tool) -> Option<Duration> {
+        let ready = self.ready.filter(|_| tool == Tool::Observe && self.what == "health")?;
+        Some(self.wait.map_or(ready, |wait| wait.min(ready)))
     }
 
     /// Makes the request to the engine. Waits, limits and keys are no part of the inputs [IDEM-1].

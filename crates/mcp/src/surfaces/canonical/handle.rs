@@ -83,10 +83,29 @@ pub(super) fn answer(view: &View, who: &Caller, now: Timestamp, mark: &Mark) -> 
 fn standing(record: &TaskRecord, position: Option<u32>) -> String {
     let tool = &record.task.tool;
     match position {
-        Some(position) => format!(
-            "`{tool}` has not begun: {position} tasks run before it in lane `{}`.",
-            record.task.lane
-        ),
+        Some(position) => {
+            format!("`{tool}` has not begun: {} in lane `{}`.", place(position), record.task.lane)
+        }
         None => format!("`{tool}` takes longer than this call can wait; the task goes on."),
+    }
+}
+
+/// Says in words how many tasks run before one that is in line.
+fn place(position: u32) -> String {
+    match position {
+        0 => "it is next".to_owned(),
+        1 => "1 task runs before it".to_owned(),
+        n => format!("{n} tasks run before it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_line_is_said_as_people_say_it() {
+        let said = [0, 1, 2].map(place);
+        assert_eq!(said, ["it is next", "1 task runs before it", "2 tasks run before it"]);
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn text(durability: Durability) -> String {
 
 /// The practices, in under 2 KiB: some clients cut the rest.
 const PRACTICES: &str = "\
-Every tool call here is a task: it goes on when a call is not waited for.
+Every tool call here is a task: its work goes on after the call has stopped waiting for it.
 
 1. Call a tool by its name. If it ends in time, the answer is its result. If not, the answer has \
 status \"running\" with a task_id and the next call to make: that is no error, the work goes on.
