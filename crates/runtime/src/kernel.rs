@@ -25,7 +25,6 @@ use crate::clock::Clock;
 use crate::ids::Ids;
 use crate::live::Lives;
 use crate::observe::Observer;
-use crate::options::Options;
 use crate::running::RunningTime;
 use crate::shards::lock;
 use crate::waits::Waits;
@@ -43,6 +42,14 @@ fn drawn_key(ids: &dyn Ids) -> MacKey {
         *to = *from;
     }
     MacKey::from_bytes(bytes)
+}
+
+/// What a kernel works with.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) logs: Arc<dyn LogStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
 }
 
 /// What attempts, commands and the engine's loop have in common.
@@ -67,21 +74,22 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(options: &Options, lanes: BTreeMap<LaneId, lane::Config>) -> Self {
+    pub(crate) fn new(parts: Parts, lanes: BTreeMap<LaneId, lane::Config>) -> Self {
+        let Parts { store, logs, clock, ids } = parts;
         Self {
-            store: Arc::clone(&options.store),
-            logs: Arc::clone(&options.logs),
-            clock: Arc::clone(&options.clock),
-            ids: Arc::clone(&options.ids),
+            running: RunningTime::new(clock.now()),
+            own_key: drawn_key(&*ids),
+            store,
+            logs,
+            clock,
+            ids,
             phases: Phases::new(),
             drivers: Drivers::new(),
             lives: Lives::new(),
             waits: Arc::new(Waits::new()),
             inbox: Inbox::new(),
-            running: RunningTime::new(options.clock.now()),
             observer: Observer::new(),
             lanes: Mutex::new(lanes),
-            own_key: drawn_key(&*options.ids),
         }
     }
 

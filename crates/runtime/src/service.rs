@@ -20,7 +20,7 @@ use raincheck_core::tool::Class;
 
 use crate::engine::{Agenda, Done, Engine, JobKind};
 use crate::handle::Handle;
-use crate::kernel::{Kernel, Phase, Sink};
+use crate::kernel::{Kernel, Parts, Phase, Sink};
 use crate::options::Options;
 use crate::running::{IDLE_TURN, TURN};
 use crate::tools::Tools;
@@ -36,7 +36,13 @@ const CONTROL_PLACES: u32 = 1024;
 pub fn start(options: Options) -> (Handle, Service) {
     let tools = Tools::new(&options.toolsets);
     let lanes = lanes_of(&options, &tools);
-    let kernel = Arc::new(Kernel::new(&options, lanes));
+    let parts = Parts {
+        store: Arc::clone(&options.store),
+        logs: Arc::clone(&options.logs),
+        clock: Arc::clone(&options.clock),
+        ids: Arc::clone(&options.ids),
+    };
+    let kernel = Arc::new(Kernel::new(parts, lanes));
     let engine = Arc::new(Engine { kernel, tools, has_cleared: AtomicBool::new(false) });
     let handle = Handle::new(Arc::clone(&engine));
     let Options { toolsets, reattach_grace, sweep_every, .. } = options;

@@ -89,6 +89,7 @@ mod front;
 
 mod database;
 
+mod wanted;
 mod write;
 
 mod log;

@@ -2,48 +2,16 @@
 
 use std::sync::Arc;
 
-use raincheck_core::ids::{TaskId, ToolName};
+use raincheck_core::ids::TaskId;
 use raincheck_core::ledger::TOMBSTONE;
-use raincheck_core::scope::Scope;
 use raincheck_core::store::{Error, Receipt};
-use raincheck_core::task::Task;
 use raincheck_core::time::Timestamp;
 
 use crate::front::{Front, Shared};
 use crate::rows;
 use crate::settled::{self, Key};
 use crate::store::SqliteStore;
-
-/// What a command depends on beside what lives.
-#[derive(Debug, Default)]
-pub(crate) struct Wanted {
-    ids: Vec<TaskId>,
-    keys: Vec<(Key, Scope, ToolName, Arc<str>)>,
-}
-
-impl Wanted {
-    pub(crate) fn tasks(ids: impl IntoIterator<Item = TaskId>) -> Self {
-        Self { ids: ids.into_iter().collect(), keys: Vec::new() }
-    }
-
-    /// The tasks that the keys of new ones may stand for [IDEM-1].
-    pub(crate) fn keys_of<'t>(tasks: impl Iterator<Item = &'t Task>) -> Self {
-        let key = |task: &Task| {
-            let key = Key::of(task)?;
-            Some((key, task.scope.clone(), task.tool.clone(), task.key.clone()?))
-        };
-        Self { ids: Vec::new(), keys: tasks.filter_map(key).collect() }
-    }
-
-    /// Whether something of it may only be on the disk.
-    fn is_away(&self, front: &Front) -> bool {
-        let is_here = |id: &TaskId| front.ledger.get(*id).is_some();
-        let is_known = |(key, scope, tool, word): &(Key, Scope, ToolName, Arc<str>)| {
-            !front.settled.may_have(*key) || front.ledger.keyed(scope, tool, word).is_some()
-        };
-        !self.ids.iter().all(is_here) || !self.keys.iter().all(is_known)
-    }
-}
+use crate::wanted::Wanted;
 
 /// Keeps tasks in memory, and those that have some keys, until it is dropped.
 pub(crate) struct Pins {

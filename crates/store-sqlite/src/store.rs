@@ -33,7 +33,7 @@ use crate::list;
 use crate::outcome;
 use crate::payload;
 use crate::readers::{Readers, blocking};
-use crate::recall::Wanted;
+use crate::wanted::Wanted;
 use crate::writer::{Start, Writer};
 
 /// How many KiB may be on their way to the disk; commands wait for room before they are applied.
