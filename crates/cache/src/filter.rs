@@ -10,7 +10,9 @@
 )]
 
 mod child;
+mod deadline;
 mod engine;
+mod failure;
 mod limits;
 mod paths;
 mod pool;
@@ -20,8 +22,9 @@ mod value;
 mod wire;
 
 pub use child::run_child;
+pub use failure::FilterFailure;
 pub use limits::{LimitKind, Limits};
-pub use pool::{BodyKey, ChildProgram, FilterFailure, Filters, FiltersConfig};
+pub use pool::{BodyKey, ChildProgram, Filters, FiltersConfig};
 pub use text::{Filter, InvalidFilter, MAX_FILTER_BYTES};
 
 /// What a filter yields.

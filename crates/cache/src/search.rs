@@ -1,6 +1,7 @@
 //! Finding text in a body.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
@@ -15,8 +16,16 @@ use crate::{
 pub const MAX_HITS: usize = 100;
 /// Longest query in bytes.
 const LONGEST_QUERY: usize = 1000;
-/// Memory that a compiled query may take.
-const REGEX_BYTES: usize = 1 << 20;
+/// Memory that a compiled text may take.
+const LITERAL_BYTES: usize = 1 << 20;
+/// Memory that a compiled expression may take: matching takes time in proportion to it.
+const REGEX_BYTES: usize = 64 << 10;
+/// Bytes of a line that are looked at between two looks at the clock.
+const WINDOW: usize = 16 << 10;
+/// Bytes of a window that are looked at again with the next one.
+const OVERLAP: usize = 1 << 10;
+/// How long a search may take.
+const MOST: Duration = Duration::from_secs(2);
 /// Characters shown before and behind what was found.
 const AROUND: usize = 60;
 
@@ -48,19 +57,19 @@ impl Query {
     }
 
     /// Returns a query for a regular expression, in the case in which it is written; `(?i)` ignores
-    /// case. Matching takes time in proportion to the body, whatever the expression.
+    /// case. In a line of more than 16 KiB, what is longer than 1 KiB may be missed.
     ///
     /// # Errors
     ///
     /// When it is empty, too long, not an expression, or too large.
     pub fn regex(pattern: &str) -> Result<Self, InvalidQuery> {
         Self::check(pattern)?;
-        Self::build(pattern, false)
+        Self::build(pattern, false, REGEX_BYTES)
     }
 
     fn compile(text: &str, pattern: &str) -> Result<Self, InvalidQuery> {
         Self::check(text)?;
-        Self::build(pattern, true)
+        Self::build(pattern, true, LITERAL_BYTES)
     }
 
     const fn check(text: &str) -> Result<(), InvalidQuery> {
@@ -70,11 +79,11 @@ impl Query {
         Ok(())
     }
 
-    fn build(pattern: &str, ignores_case: bool) -> Result<Self, InvalidQuery> {
+    fn build(pattern: &str, ignores_case: bool, bytes: usize) -> Result<Self, InvalidQuery> {
         let regex = RegexBuilder::new(pattern)
             .case_insensitive(ignores_case)
-            .size_limit(REGEX_BYTES)
-            .dfa_size_limit(REGEX_BYTES)
+            .size_limit(bytes)
+            .dfa_size_limit(LITERAL_BYTES)
             .nest_limit(64)
             .build()
             .map_err(|error| InvalidQuery::Regex(error.to_string()))?;
@@ -97,6 +106,9 @@ pub struct Hit {
     /// Whether a member's name was found and not a value.
     #[serde(skip_serializing_if = "is_false")]
     pub is_name: bool,
+    /// Whether `path` is too long to be told whole.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_cut: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
@@ -122,7 +134,7 @@ impl View<'_> {
     ///
     /// # Errors
     ///
-    /// When the body cannot be read.
+    /// When the body cannot be read; [`io::ErrorKind::TimedOut`] when it takes longer than two seconds.
     ///
     /// # Examples
     ///
@@ -174,7 +186,7 @@ impl View<'_> {
             };
             let rest = held.split_off(n_whole);
             for text in String::from_utf8_lossy(&held).lines() {
-                if let Some((from, to)) = found.in_line(text) {
+                if let Some((from, to)) = found.in_line(text)? {
                     found.add(String::new(), None, snippet(text, from, to), line, false);
                 }
                 line += 1;
@@ -185,6 +197,14 @@ impl View<'_> {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an expression is stopped by the clock of the machine"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
 struct Found<'q> {
     regex: &'q Regex,
     n_before: usize,
@@ -192,6 +212,7 @@ struct Found<'q> {
     room: usize,
     is_escaped: bool,
     is_full: bool,
+    until: Option<Instant>,
     hits: Hits,
 }
 
@@ -207,24 +228,43 @@ impl<'q> Found<'q> {
             room: bytes.saturating_sub(budget.overhead + AROUND_HITS),
             is_escaped: budget.is_escaped,
             is_full: false,
+            until: now().checked_add(MOST),
             hits: Hits { hits: Vec::new(), skipped: skip, next_skip: None },
         }
     }
 
-    fn in_line(&self, line: &str) -> Option<(usize, usize)> {
-        self.regex.find(line).map(|found| (found.start(), found.end()))
+    /// Looks through a line in parts, so that no expression holds its caller for long.
+    fn in_line(&self, line: &str) -> io::Result<Option<(usize, usize)>> {
+        let (mut from, mut to) = (0, WINDOW);
+        loop {
+            if self.until.is_some_and(|until| now() >= until) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the search takes too long"));
+            }
+            let end = line.floor_char_boundary(to);
+            let found = self.regex.find_at(upto(line, end), from);
+            match found {
+                // What ends with the part may go on behind it.
+                Some(found) if found.end() < end || end == line.len() => {
+                    return Ok(Some((found.start(), found.end())));
+                }
+                Some(found) if found.end() - found.start() > OVERLAP => {
+                    return Ok(Some((found.start(), found.end())));
+                }
+                _ if end == line.len() => return Ok(None),
+                _ => {}
+            }
+            from = line.floor_char_boundary(end.saturating_sub(OVERLAP).max(from + 4));
+            to = end + WINDOW;
+        }
     }
 
     fn look(&mut self, events: &Events<'_>, node: Node, is_name: bool) -> io::Result<()> {
         let text = events.text(node)?;
-        if !self.regex.is_match(&text) {
-            return Ok(());
-        }
         for (position, line) in text.lines().enumerate() {
             if self.is_full {
                 break;
             }
-            if let Some((from, to)) = self.in_line(line) {
+            if let Some((from, to)) = self.in_line(line)? {
                 if self.n_before < self.skip {
                     self.n_before += 1;
                     continue;
@@ -249,7 +289,12 @@ impl<'q> Found<'q> {
         if self.n_before <= self.skip {
             return;
         }
-        let hit = Hit { path, index, snippet, line, is_name };
+        let mut hit = Hit { path, index, snippet, line, is_name, is_cut: false };
+        if self.hits.hits.is_empty() && hit.path.len() > self.room / 4 {
+            // One hit is always told, and what is told has to fit.
+            hit.path.truncate(hit.path.floor_char_boundary(self.room / 8));
+            hit.is_cut = true;
+        }
         let json = serde_json::to_vec(&hit).unwrap_or_default();
         let n_escapes = if self.is_escaped { text::n_escapes(&json) } else { 0 };
         let cost = json.len() + n_escapes + 1;
@@ -269,6 +314,7 @@ fn snippet(line: &str, from: usize, to: usize) -> String {
     let (before, rest) = line.split_at_checked(from).unwrap_or((line, ""));
     let (found, after) = rest.split_at_checked(to.saturating_sub(from)).unwrap_or((rest, ""));
     let start = before.grapheme_indices(true).rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
+    let start = before.ceil_char_boundary(start.max(before.len().saturating_sub(AROUND * 32)));
     let shown = |text: &str, n_chars: usize| -> (usize, bool) {
         let end = text.grapheme_indices(true).nth(n_chars).map_or(text.len(), |(at, _)| at);
         (end.min(n_chars * 8), end < text.len())

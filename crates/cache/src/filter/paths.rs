@@ -7,8 +7,9 @@ use jaq_core::load::parse::BinaryOp;
 use jaq_core::path::{Opt, Part, Path};
 
 use super::Outputs;
+use super::deadline::Deadline;
+use super::failure::FilterFailure;
 use super::limits::{LimitKind, Limits};
-use super::pool::{Deadline, FilterFailure};
 use super::syntax::Term;
 use crate::json::{Kind, View};
 

@@ -1,12 +1,12 @@
 //! Where pages begin, for the page sizes in use.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     PageError, Pagination,
     frame::{Around, Frame},
     pack::{Packed, Packer, Pages, Position, Room, Unfit},
-    target::{Choice, Mode, Target},
+    target::{Mode, Target},
 };
 use crate::json::{Derived, View};
 
@@ -127,11 +127,10 @@ fn too_small(key: Key, taken: usize) -> PageError {
     PageError::BudgetTooSmall { bytes: key.bytes, needed }
 }
 
-/// Page tables of one body, and the array that most of it is.
+/// Page tables of one body.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     held: Mutex<Vec<Arc<Table>>>,
-    choice: OnceLock<Choice>,
 }
 
 impl Tables {
@@ -149,14 +148,6 @@ impl Tables {
             held.remove(0);
         }
         held.push(table);
-    }
-
-    pub(super) fn choice(&self, view: &View<'_>) -> Result<&Choice, PageError> {
-        if let Some(choice) = self.choice.get() {
-            return Ok(choice);
-        }
-        let choice = Choice::make(view)?;
-        Ok(self.choice.get_or_init(|| choice))
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::io;
 
-use super::{Alternative, PageError, Pagination, tables::Tables};
-use crate::json::{Child, Kind, Node, NotFound, Pointer, View};
+use std::sync::OnceLock;
+
+use super::{Alternative, PageError, Pagination};
+use crate::json::{Child, Derived, Kind, Node, NotFound, Pointer, View};
 
 /// Arrays that a choice remembers: the one that is paged, and alternatives.
 const N_ARRAYS: usize = 4;
@@ -76,8 +78,8 @@ impl Target {
         if whole.mode != Mode::Members {
             return Ok(whole);
         }
-        let tables = view.index().derived::<Tables>();
-        let choice = tables.choice(view)?;
+        let chosen = view.index().derived::<Chosen>();
+        let choice = chosen.choice(view)?;
         let Some(best) = choice.best() else { return Ok(whole) };
         let levels = best.levels.clone();
         let (path, node) = (best.path.clone(), best.node);
@@ -119,8 +121,8 @@ impl Target {
         };
         let mut alternatives = Vec::new();
         if self.is_auto && view.root().kind == Kind::Object {
-            let tables = view.index().derived::<Tables>();
-            let choice = tables.choice(view)?;
+            let chosen = view.index().derived::<Chosen>();
+            let choice = chosen.choice(view)?;
             let others = choice.arrays.iter().filter(|found| found.node != self.node);
             alternatives.extend(others.filter_map(Found::alternative).take(N_ARRAYS - 1));
         }
@@ -163,6 +165,26 @@ impl Found {
             items: self.n_items,
             bytes: self.node.bytes(),
         })
+    }
+}
+
+/// The array that most of a body is, looked for once.
+#[derive(Debug, Default)]
+struct Chosen(OnceLock<Choice>);
+
+impl Chosen {
+    fn choice(&self, view: &View<'_>) -> Result<&Choice, PageError> {
+        if let Some(choice) = self.0.get() {
+            return Ok(choice);
+        }
+        let choice = Choice::make(view)?;
+        Ok(self.0.get_or_init(|| choice))
+    }
+}
+
+impl Derived for Chosen {
+    fn heap_bytes(&self) -> usize {
+        0
     }
 }
 

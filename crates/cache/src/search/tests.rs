@@ -100,3 +100,41 @@ fn a_query_that_cannot_be_used_says_why() {
     let body = format!(r#"["{}"]"#, "a".repeat(50_000));
     assert!(search(&body, &Query::regex("(a+)+$x").unwrap(), 0, 4096).hits.is_empty());
 }
+
+#[test]
+fn a_long_line_is_looked_at_in_parts_and_nothing_between_them_is_missed() {
+    let regex = Query::regex("b+c").expect("an expression");
+    for n_before in [WINDOW - 3, WINDOW - 1, WINDOW, 3 * WINDOW - 2] {
+        let line = format!("{}bbbc{}", "a".repeat(n_before), "a".repeat(WINDOW));
+        let found = Found::new(&regex, 0, Budget::default());
+        assert_eq!(found.in_line(&line).expect("in time"), Some((n_before, n_before + 4)));
+    }
+}
+
+#[test]
+fn an_expression_that_takes_too_long_is_stopped() {
+    let regex = Query::regex("[ab]*a[ab]{9}c").expect("an expression");
+    let mut found = Found::new(&regex, 0, Budget::default());
+    found.until = Some(now());
+    let error = found.in_line(&"ab".repeat(WINDOW)).expect_err("stopped");
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    assert!(Query::regex("[ -~]{0,3000}[0-4]").is_err(), "what takes much at each step is refused");
+}
+
+#[test]
+fn one_hit_fits_however_long_its_name_and_its_characters_are() {
+    let long = format!("a{}needle", "\u{301}".repeat(50_000));
+    let budget = Budget { bytes: Some(16 << 10), ..Budget::default() };
+    for body in
+        [format!("{{\"k\":\"{long}\"}}"), format!("{{\"{}\":\"needle\"}}", "k".repeat(90_000))]
+    {
+        let index = scan(body.as_bytes()).expect("JSON");
+        let bytes = body.as_bytes();
+        let view = View::new(&bytes, &index);
+        let hits = view.search(&Query::literal("needle").expect("text"), 0, budget).expect("found");
+        assert_eq!(hits.hits.len(), 1);
+        let told = serde_json::to_string(&hits).expect("JSON");
+        assert!(told.len() <= 16 << 10, "{} bytes", told.len());
+        assert_eq!(hits.hits[0].is_cut, body.starts_with("{\"kk"));
+    }
+}

@@ -19,9 +19,8 @@ use crate::shelf::disk::{self, Staged};
 use crate::shelf::entry::{BodyKind, Metadata, Miss, Reason};
 use crate::shelf::folder::Folder;
 use crate::shelf::graves::Bounds;
-use crate::shelf::journal::Record;
 use crate::shelf::life::{Life, Millis};
-use crate::shelf::pinned::Pinned;
+use crate::shelf::pinned::{Holder, Pinned};
 use crate::shelf::registry::{Limits, Refusal, charge};
 use crate::shelf::reopen;
 use state::State;
@@ -231,9 +230,10 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Ends the use of a body.
-    pub(super) fn unpin(&self, id: Uuid, number: u64) {
+impl Holder for Shared {
+    fn unpin(&self, id: Uuid, number: u64) {
         self.lock().unpin(id, number);
     }
 }
@@ -581,18 +581,4 @@ fn damage(invalid: Invalid) -> io::Error {
 #[expect(clippy::disallowed_methods, reason = "the one place where handles are made")]
 fn new_id() -> Uuid {
     Uuid::new_v4()
-}
-
-/// The record of an entry that is held.
-pub(super) fn record_of(metadata: &Metadata, body: &Body) -> Record {
-    use crate::shelf::graves::Tombstone;
-
-    if body.file_bytes.is_some() {
-        let index_bytes =
-            body.index.get().map_or(body.index_bytes, |index| index.heap_bytes() as u64);
-        return Record::Put { metadata: Box::new(metadata.clone()), index_bytes };
-    }
-    let (scope, rerun) = (metadata.scope.clone(), metadata.rerun());
-    let grave = Tombstone { scope, reason: Reason::Lost, rerun, at: metadata.created_at };
-    Record::Grave { id: metadata.id, grave }
 }

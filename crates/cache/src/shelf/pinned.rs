@@ -3,14 +3,21 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use uuid::Uuid;
+
 use crate::json::{Index, Source, View};
 use crate::shelf::body::Open;
-use crate::shelf::cache::Shared;
 use crate::shelf::entry::Metadata;
+
+/// What holds the body of an entry that is in use.
+pub(super) trait Holder: Send + Sync {
+    /// Ends the use of a body.
+    fn unpin(&self, id: Uuid, number: u64);
+}
 
 /// An entry in use: it is not evicted, and its body stays readable, until this is dropped.
 pub struct Pinned {
-    shared: Arc<Shared>,
+    shared: Arc<dyn Holder>,
     metadata: Metadata,
     number: u64,
     body: Open,
@@ -19,7 +26,7 @@ pub struct Pinned {
 
 impl Pinned {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<dyn Holder>,
         metadata: Metadata,
         number: u64,
         body: Open,

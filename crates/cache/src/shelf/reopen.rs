@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
 use crate::shelf::body::{Body, BodyFile, file_name};
-use crate::shelf::cache::record_of;
 use crate::shelf::disk::{self, Disk};
 use crate::shelf::entry::{Metadata, Reason};
 use crate::shelf::folder::Folder;
@@ -145,4 +144,16 @@ pub(super) fn snapshot(registry: &Registry<Body>) -> Vec<u8> {
     let graves = registry.graves().map(|(id, grave)| Record::Grave { id, grave: grave.clone() });
     let rows = registry.iter().map(|row| record_of(&row.metadata, &row.body));
     disk::encode(&graves.chain(rows).collect::<Vec<_>>())
+}
+
+/// The record of an entry that is held.
+pub(super) fn record_of(metadata: &Metadata, body: &Body) -> Record {
+    if body.file_bytes.is_some() {
+        let index_bytes =
+            body.index.get().map_or(body.index_bytes, |index| index.heap_bytes() as u64);
+        return Record::Put { metadata: Box::new(metadata.clone()), index_bytes };
+    }
+    let (scope, rerun) = (metadata.scope.clone(), metadata.rerun());
+    let grave = Tombstone { scope, reason: Reason::Lost, rerun, at: metadata.created_at };
+    Record::Grave { id: metadata.id, grave }
 }

@@ -6,8 +6,8 @@ use std::io;
 use super::Plan;
 use super::item::{Item, compact, decoded};
 use crate::filter::Outputs;
+use crate::filter::deadline::Deadline;
 use crate::filter::limits::{LimitKind, Limits};
-use crate::filter::pool::Deadline;
 use crate::filter::value::write;
 use crate::json::{Kind, Node, View};
 

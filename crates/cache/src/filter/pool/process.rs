@@ -5,8 +5,10 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitSta
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
-use super::{BodyKey, ChildProgram, Deadline, FilterFailure};
+use super::{BodyKey, ChildProgram};
 use crate::filter::Outputs;
+use crate::filter::deadline::Deadline;
+use crate::filter::failure::FilterFailure;
 use crate::filter::limits::{LimitKind, Limits};
 use crate::filter::wire::{Frame, GREETING, How, Request};
 use crate::json::{Kind, View};
@@ -44,7 +46,11 @@ pub(super) enum Ran {
 impl Process {
     /// Starts a process and waits until it says that it is one.
     pub(super) fn start(program: &ChildProgram, deadline: &Deadline) -> Result<Self, String> {
-        let mut child = Command::new(&program.path)
+        let mut command = Command::new(&program.path);
+        // A signal of the terminal is for the server.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command
             .args(&program.arguments)
             .env_clear()
             .stdin(Stdio::piped())

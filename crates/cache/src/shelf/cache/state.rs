@@ -5,13 +5,13 @@ use std::io;
 use uuid::Uuid;
 
 use crate::shelf::body::Body;
-use crate::shelf::cache::{Storage, record_of};
+use crate::shelf::cache::Storage;
 use crate::shelf::disk::{self, Disk, Staged};
 use crate::shelf::entry::{Metadata, Miss, Reason};
 use crate::shelf::journal::Record;
 use crate::shelf::life::Millis;
 use crate::shelf::registry::{Limits, Refusal, Registry, Row};
-use crate::shelf::reopen;
+use crate::shelf::reopen::{self, record_of};
 
 #[derive(Debug)]
 pub(super) struct State {

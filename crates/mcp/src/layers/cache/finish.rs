@@ -7,8 +7,9 @@ use raincheck_cache::{BodyKind, New, scan, scan_text};
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee};
 use raincheck_core::text;
+use raincheck_runtime::Handle;
 
-use crate::answer::{Answer, Block, Shows};
+use crate::answer::{Answer, Shows};
 use crate::caller::Caller;
 use crate::surface::{Answered, Desk};
 
@@ -37,7 +38,7 @@ pub(super) async fn replace(
     limit: usize,
 ) -> Answer {
     let is_sensitive = is_sensitive(desk, &call.tool, answer.task());
-    let params = params(desk, &call.tool, &call.arguments);
+    let params = params(desk.engine(), &call.tool, &call.arguments);
     let whose = surface.whose();
     let (is_error, task) = (answer.is_error(), answer.task().cloned());
     let (text, mut beside, _) = answer.into_parts();
@@ -104,13 +105,13 @@ fn is_sensitive(desk: &Desk, called: &str, task: Option<&Shows>) -> bool {
 }
 
 /// Returns the arguments of a call as they may be told: without what is sensitive, and not too long.
-fn params(desk: &Desk, tool: &str, arguments: &Json) -> String {
+pub(super) fn params(engine: &Handle, tool: &str, arguments: &Json) -> String {
     let empty = || "{}".to_owned();
     let text = arguments.get();
     if text.len() > MAX_PARAMS {
         return empty();
     }
-    let pointers = desk.engine().spec(tool).map(|spec| spec.sensitive).unwrap_or_default();
+    let pointers = engine.spec(tool).map(|spec| spec.sensitive).unwrap_or_default();
     if pointers.is_empty() {
         return text.to_owned();
     }
@@ -121,9 +122,4 @@ fn params(desk: &Desk, tool: &str, arguments: &Json) -> String {
         }
     }
     value.to_string()
-}
-
-/// A block beside the text that names a resource.
-pub(super) fn link(json: &impl Serialize) -> Block {
-    Block::Verbatim(Json::of(json).unwrap_or_else(|_| Json::null()))
 }

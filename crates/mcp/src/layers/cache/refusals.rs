@@ -24,6 +24,10 @@ pub(super) fn quoting(error: Error, text: String, details: &impl Serialize) -> E
 
 /// A body that cannot be read, such as a damaged file.
 pub(super) fn unreadable(error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::TimedOut {
+        let error = Error::new(Kind::FilterLimit, "the search was stopped after two seconds");
+        return with(error, &serde_json::json!({"kind": "time", "limit": 2000}));
+    }
     tracing::warn!(%error, "a cached response cannot be read");
     Error::new(Kind::CacheMiss, "the cached response cannot be read any more")
 }

@@ -13,8 +13,8 @@ use crate::surface::Desk;
 
 use super::home::timestamp;
 use super::request::NAME;
-use super::words::{Done, fence, fenced, raw};
-use super::{entry, finish, refusals};
+use super::words::{Done, fence, fenced, link, raw};
+use super::{entry, refusals};
 
 /// How large an outline is at the most, in bytes.
 pub(super) const OUTLINE_BYTES: usize = 2 << 10;
@@ -226,7 +226,7 @@ impl Stub {
             mime_type: &'static str,
             size: u64,
         }
-        finish::link(&Link {
+        link(&Link {
             r#type: "resource_link",
             uri: uri(&self.id),
             name: format!("cached response {}", self.id),

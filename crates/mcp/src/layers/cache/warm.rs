@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::answer::Answer;
 
+use super::finish::params;
 use super::options::Warming;
 use super::words::TOOL;
 use super::{CacheLayer, refusals};
@@ -97,8 +98,8 @@ async fn store(
     scope: Scope,
 ) -> Result<Uuid, Error> {
     let text = Answer::result(contents).into_text();
-    let (tool, params, entry) =
-        (one.call.tool.clone(), one.call.inputs.get().to_owned(), one.entry);
+    let (tool, entry) = (one.call.tool.clone(), one.entry);
+    let params = params(engine, &tool, &one.call.inputs);
     let is_sensitive = engine.spec(&tool).is_some_and(|spec| !spec.sensitive.is_empty());
     layer
         .home()
@@ -110,7 +111,8 @@ async fn store(
                 let is_it = |one: &&Metadata| {
                     *one.tool == *tool && *one.params == *params && one.parent.is_none()
                 };
-                all.iter().find(is_it).map(|one| one.id)
+                // Without what is sensitive, two calls look alike.
+                all.iter().find(is_it).filter(|_| !is_sensitive).map(|one| one.id)
             };
             if let Some(id) = entry.or_else(known)
                 && let Ok(receipt) = cache.refresh(now, scope.as_str(), id, body.clone())

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::answer::{Answer, Begins, Mark};
+use raincheck_core::content::Json;
+
+use crate::answer::{Answer, Begins, Block, Mark};
 use crate::surface::Desk;
 
 /// Who speaks in an entry of a page.
@@ -70,4 +72,9 @@ pub(super) struct Nothing {}
 pub(super) fn raw(bytes: Vec<u8>) -> Box<RawValue> {
     let text = String::from_utf8(bytes).unwrap_or_default();
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// A block beside the text that names a resource.
+pub(super) fn link(json: &impl Serialize) -> Block {
+    Block::Verbatim(Json::of(json).unwrap_or_else(|_| Json::null()))
 }

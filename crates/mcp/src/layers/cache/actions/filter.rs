@@ -106,6 +106,9 @@ impl Run<'_> {
         new.index = index;
         new.parent = Some(metadata.id);
         new.jq_filter = request.filter.clone();
+        // The source may be gone by now.
+        (new.is_sensitive, new.mark) =
+            (metadata.is_sensitive, metadata.mark.as_deref().map(str::to_owned));
         let stored = self.cache.insert(self.now, scope, new);
         let stored = stored.map_err(|error| {
             refusals::store(&error)
