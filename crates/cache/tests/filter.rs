@@ -310,8 +310,9 @@ fn a_process_that_was_killed_while_idle_is_replaced() {
     killed();
     assert_eq!(add(), "[2]");
     assert_ne!(offspring(mark), ours);
+    assert_eq!(filters.tick(), 1, "one waits for the next run");
     killed();
-    filters.tick();
+    assert_eq!(filters.tick(), 0, "what has ended is forgotten");
     assert_eq!(add(), "[2]");
     filters.clear();
     assert_eq!(offspring(mark), []);

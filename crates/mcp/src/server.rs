@@ -71,8 +71,10 @@ impl Server {
         let starter = self.0.starter.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(start) = starter {
             start();
+            let surface = self.0.registry.surfaces().first();
+            let whose = surface.map_or("the tool", |surface| surface.whose());
             for layer in self.0.registry.layers() {
-                layer.start(&self.0.desk);
+                layer.start(&self.0.desk, whose);
             }
         }
     }

@@ -90,8 +90,9 @@ pub trait Surface: fmt::Debug + Send + Sync + 'static {
 /// passes through none.
 #[async_trait]
 pub trait Layer: fmt::Debug + Send + Sync + 'static {
-    /// Notes that a client means to stay: called once, when the engine is started.
-    fn start(&self, _desk: &Desk) {}
+    /// Notes that a client means to stay: called once, when the engine is started. `whose` names who else
+    /// speaks in the answers of the first surface.
+    fn start(&self, _desk: &Desk, _whose: &'static str) {}
 
     /// Returns its part of the `instructions`, in a line or two; empty when it has none.
     fn practices(&self) -> String {

@@ -155,9 +155,12 @@ impl Filters {
         Err(FilterFailure::Unavailable("it ended twice before the run".into()))
     }
 
-    /// Forgets the processes that have ended by themselves. To be called now and then; no run needs it.
-    pub fn tick(&self) {
-        self.lock().idle.retain_mut(|process| !process.has_ended());
+    /// Forgets the processes that have ended by themselves, and returns how many are left. To be called
+    /// now and then while there are any; no run needs it.
+    pub fn tick(&self) -> usize {
+        let mut state = self.lock();
+        state.idle.retain_mut(|process| !process.has_ended());
+        state.idle.len() + state.busy
     }
 
     /// Ends every idle process, and with it what it holds.

@@ -20,7 +20,7 @@ mod take;
 mod warm;
 mod words;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
@@ -50,13 +50,19 @@ struct Inner {
     home: Arc<Home>,
     /// Told when a client means to stay.
     started: Notify,
+    /// Who speaks in the answers that are cached ahead.
+    speaker: OnceLock<&'static str>,
 }
 
 impl CacheLayer {
     /// Makes a cache that is opened when it is first needed.
     #[must_use]
     pub fn new(options: CacheOptions) -> Self {
-        Self(Arc::new(Inner { home: Arc::new(Home::new(options)), started: Notify::new() }))
+        Self(Arc::new(Inner {
+            home: Arc::new(Home::new(options)),
+            started: Notify::new(),
+            speaker: OnceLock::new(),
+        }))
     }
 
     /// Ends entries at their time, compresses those that nobody reads and makes the calls that are made
@@ -82,6 +88,11 @@ impl CacheLayer {
         self.home().complaint(engine)
     }
 
+    /// Names who speaks in the answers that are cached ahead.
+    fn speaker(&self) -> &'static str {
+        self.0.speaker.get().copied().unwrap_or(words::TOOL)
+    }
+
     fn home(&self) -> &Arc<Home> {
         &self.0.home
     }
@@ -94,7 +105,9 @@ impl CacheLayer {
 
 #[async_trait]
 impl Layer for CacheLayer {
-    fn start(&self, _desk: &Desk) {
+    fn start(&self, _desk: &Desk, whose: &'static str) {
+        // Set once: a server starts once.
+        let _ = self.0.speaker.set(whose);
         self.0.started.notify_one();
     }
 

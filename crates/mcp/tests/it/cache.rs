@@ -9,11 +9,13 @@ use raincheck_core::task::Outcome;
 use raincheck_core::tool::{Hints, ToolSpec};
 use raincheck_mcp::Options;
 use raincheck_mcp::layers::cache::{CacheLayer, CacheOptions, ClientLimits, Warming};
+use raincheck_mcp::surfaces::browser::Browser;
 use raincheck_runtime::Functions;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::marks::NoTabs;
 use crate::session::{Session, Setup, without_marks};
 
 const FETCH: &str = "fetch_cached_response";
@@ -341,6 +343,38 @@ async fn a_call_is_made_ahead_and_refreshed_under_its_handle() {
     running.join_next().await.expect("it ran").expect("no panic");
     assert!(seen.iter().all(|(id, _)| *id == seen[0].0), "one handle: {seen:?}");
     assert!(seen.windows(2).all(|two| two[0].1 < two[1].1), "newer each time: {seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_page_said_stays_its_own_when_it_is_cached_ahead() {
+    // [CACHE-8] [CACHE-11] [SEC-10]
+    let hints = Hints { read_only: true, ..Hints::default() };
+    let spec = ToolSpec::new("observe", "O", Json::parse(r#"{"type":"object"}"#).expect("JSON"));
+    let spec = ToolSpec { hints, lane: "cpu_small".into(), ..spec };
+    let functions = Functions::new().with(spec, |_, _| async {
+        let json = Json::parse("{\"title\":\"a\u{202e}b\"}").expect("JSON");
+        Outcome::Succeeded(vec![Content::Json(json)])
+    });
+    let inputs = Json::empty_object();
+    let warm = vec![Warming { tool: "observe".into(), inputs, every: None }];
+    let cache = CacheLayer::new(CacheOptions { warm, ..CacheOptions::default() });
+    let engine = raincheck_runtime::Options::in_memory().with_tools(Arc::new(functions));
+    let options = Options::new("0.0.0").offer(Browser::new(NoTabs)).wrap(cache.clone());
+    let setup = Setup { engine: Some(engine), scope: Scope::local(), options, ..Setup::default() };
+    let mut session = Session::open_with(setup).await;
+    let (engine, stop) = (session.handle.clone(), CancellationToken::new());
+    let mut running = JoinSet::new();
+    let ends = stop.clone();
+    running.spawn(async move { cache.run(&engine, ends).await });
+    session.good(FETCH, r#"{"action":"list"}"#).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let list = session.good(FETCH, r#"{"action":"list"}"#).await["data"].clone();
+    let id = list["items"][0]["cache_id"].as_str().expect("a handle").to_owned();
+    let whole = session.call(FETCH, &arguments(&id, "get", json!({}))).await;
+    assert!(whole.text.contains("what the page said"), "{}", whole.text);
+    assert!(!whole.text.contains('\u{202e}') && whole.text.contains("\\u202e"), "{}", whole.text);
+    stop.cancel();
+    running.join_next().await.expect("it ran").expect("no panic");
 }
 
 #[tokio::test(start_paused = true)]

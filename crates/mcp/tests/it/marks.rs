@@ -97,7 +97,7 @@ fn tools(learned: &Learned) -> raincheck_runtime::Options {
 }
 
 #[derive(Debug)]
-struct NoTabs;
+pub(crate) struct NoTabs;
 
 #[async_trait::async_trait]
 impl Bridge for NoTabs {

@@ -33,12 +33,6 @@ pub(super) fn pointer(text: Option<&str>) -> Result<Option<Pointer>, Error> {
     })
 }
 
-/// What a cursor is good for: this body of this entry.
-pub(super) fn binding(entry: &Pinned) -> u128 {
-    let metadata = entry.metadata();
-    metadata.id.as_u128() ^ u128::from(metadata.revision)
-}
-
 /// Puts what the cache holds into the arguments of a call [CACHE-6].
 pub(super) async fn take(
     home: &Arc<Home>,

@@ -27,6 +27,10 @@ const MAX_WAITING: usize = 64;
 /// The least time between two looks at what is due.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How often filter processes that have ended by themselves are looked for: a little longer than one that
+/// has nothing to do lives.
+const REAP: Duration = Duration::from_secs(95);
+
 /// The cache, and who may work with it.
 #[derive(Debug)]
 pub(super) struct Home {
@@ -73,10 +77,16 @@ impl Home {
 
     /// Does what is due, and returns after how long there is something to do again.
     async fn ticked(self: &Arc<Self>, engine: &Handle) -> Option<Duration> {
-        let cache = Arc::clone(self.cache.get()?);
+        let (cache, filters) = (Arc::clone(self.cache.get()?), self.filters.get().cloned());
         let now = millis(engine.now());
-        let next = spawn_blocking(move || cache.tick(now)).await.ok()??;
-        Some(Duration::from_millis(next.saturating_sub(now)))
+        let ticked =
+            spawn_blocking(move || (cache.tick(now), filters.map_or(0, |filters| filters.tick())));
+        let (next, n_processes) = ticked.await.ok()?;
+        let next = next.map(|next| Duration::from_millis(next.saturating_sub(now)));
+        match n_processes {
+            0 => next,
+            _ => Some(next.map_or(REAP, |next| next.min(REAP))),
+        }
     }
 
     /// Works with the cache on a thread where that is allowed to take time.

@@ -12,9 +12,9 @@ use crate::answer::{Answer, Block};
 use crate::surface::Desk;
 
 use super::home::timestamp;
+use super::refusals;
 use super::request::NAME;
 use super::words::{Done, fence, fenced, link, raw};
-use super::{entry, refusals};
 
 /// How large an outline is at the most, in bytes.
 pub(super) const OUTLINE_BYTES: usize = 2 << 10;
@@ -120,7 +120,7 @@ impl Stub {
             path: None,
             at: At::Page(1),
             budget: budget(Some(page_bytes(limit))),
-            binding: entry::binding(entry),
+            binding: entry.binding(),
         };
         // One that does not fit is asked for later.
         let page = view.page(request).ok();

@@ -16,8 +16,7 @@ use crate::answer::Answer;
 
 use super::finish::params;
 use super::options::Warming;
-use super::words::TOOL;
-use super::{CacheLayer, refusals};
+use super::{CacheLayer, refusals, words};
 
 /// How many calls may be made ahead.
 const MAX_CALLS: usize = 16;
@@ -97,7 +96,8 @@ async fn store(
     contents: &[Content],
     scope: Scope,
 ) -> Result<Uuid, Error> {
-    let text = Answer::result(contents).into_text();
+    let whose = layer.speaker();
+    let text = words::of(whose, Answer::result(contents)).into_text();
     let (tool, entry) = (one.call.tool.clone(), one.entry);
     let params = params(engine, &tool, &one.call.inputs);
     let is_sensitive = engine.spec(&tool).is_some_and(|spec| !spec.sensitive.is_empty());
@@ -124,7 +124,7 @@ async fn store(
                 Err(_) => (BodyKind::Text, scan_text(&body).ok()),
             };
             let mut new = New::answer(tool, params, body, kind);
-            (new.index, new.is_sensitive, new.mark) = (index, is_sensitive, Some(TOOL.to_owned()));
+            (new.index, new.is_sensitive, new.mark) = (index, is_sensitive, Some(whose.to_owned()));
             let stored = cache.insert(now, scope.as_str(), new);
             stored.map(|receipt| receipt.id()).map_err(|error| refusals::store(&error))
         })

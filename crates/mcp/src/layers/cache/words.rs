@@ -1,9 +1,12 @@
 //! How answers of the cache are written: ours outside of the mark, everybody else's inside [CALL-8].
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use raincheck_core::content::Json;
+use raincheck_core::text;
 
 use crate::answer::{Answer, Begins, Block, Mark};
 use crate::surface::Desk;
@@ -27,6 +30,14 @@ pub(super) fn fence(desk: &Desk, write: impl FnOnce(&Mark) -> Answer) -> Answer 
 /// Makes what a page said act on no terminal and no reader [SEC-10]; what a tool said stays as it is.
 pub(super) fn of(whose: &'static str, answer: Answer) -> Answer {
     if whose == PAGE { answer.with_marks_escaped() } else { answer }
+}
+
+/// The same of a JSON text that goes into an answer or an entry.
+pub(super) fn safe(whose: &'static str, json: String) -> String {
+    match text::escape_json(&json) {
+        Cow::Owned(safe) if whose == PAGE => safe,
+        Cow::Owned(_) | Cow::Borrowed(_) => json,
+    }
 }
 
 /// An answer of one action: ours alone.

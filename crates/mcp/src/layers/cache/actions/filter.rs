@@ -49,7 +49,7 @@ pub(super) async fn answer(
         let source = entry::open(cache, now, scope.as_str(), entry::id(&request.id)?)?;
         let whose = whose(source.metadata().mark.as_deref());
         let run = Run { desk: &desk, cache, filters, now, source: &source, whose };
-        let made = run.outputs(&filter).and_then(|outputs| {
+        let made = run.outputs(&filter).map(|outputs| safe(whose, outputs)).and_then(|outputs| {
             if outputs.bytes.len() + outputs.count + OVERHEAD <= bounds.limit {
                 return Ok(run.small(outputs));
             }
@@ -61,6 +61,14 @@ pub(super) async fn answer(
         made.map(|answer| words::of(whose, answer))
     })
     .await
+}
+
+/// Makes what a page said act on nobody before it is measured: it grows by that.
+fn safe(whose: &'static str, outputs: Outputs) -> Outputs {
+    match String::from_utf8(outputs.bytes) {
+        Ok(text) => Outputs { bytes: words::safe(whose, text).into_bytes(), ..outputs },
+        Err(error) => Outputs { bytes: error.into_bytes(), ..outputs },
+    }
 }
 
 /// One run of a filter.
@@ -125,4 +133,17 @@ fn too_large(bytes: usize) -> Error {
     Error::new(Kind::TooLarge, message)
         .with_guarantee(Guarantee::NotExecuted)
         .with_hint("leave cache_filtered_result out to get a handle, or have the filter make less")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_page_said_is_escaped_before_it_is_measured() {
+        // [CACHE-3] [SEC-10]
+        let made = || Outputs { count: 1, bytes: "\"a\u{202e}b\"".into() };
+        assert_eq!(safe(whose(Some("the page")), made()).bytes, br#""a\u202eb""#);
+        assert_eq!(safe(whose(None), made()), made(), "what a tool said stays as it is");
+    }
 }

@@ -35,7 +35,7 @@ pub(super) fn answer(reading: &Reading<'_>) -> Result<Answer, Error> {
         path: path.as_ref(),
         at,
         budget: budget(bytes),
-        binding: entry::binding(reading.entry),
+        binding: reading.entry.binding(),
     };
     let page = reading.entry.view().page(page).map_err(|error| refusals::page(&error))?;
     let Page { data, pagination } = page;
@@ -54,7 +54,7 @@ pub(super) fn total(entry: &Pinned, bytes: usize) -> Result<usize, Error> {
         path: None,
         at: At::Page(1),
         budget: budget(Some(bytes)),
-        binding: entry::binding(entry),
+        binding: entry.binding(),
     };
     let page = entry.view().page(request).map_err(|error| refusals::page(&error))?;
     Ok(page.pagination.total_pages)
