@@ -190,7 +190,10 @@ async fn a_program_that_became_another_user_s_is_named_and_not_said_to_be_cancel
     std::fs::set_permissions(&su, PermissionsExt::from_mode(0o4755)).expect("set");
     std::fs::set_permissions(place.folder.path(), PermissionsExt::from_mode(0o777)).expect("set");
     let wrapper = ["setpriv", "--reuid", "4242", "--clear-groups"];
-    let mut server = Server::of(place.command(&wrapper, &binary, &["serve"])).shake_hands().await;
+    let mut command = place.command(&wrapper, &binary, &["serve"]);
+    let said = place.path("stderr");
+    command.stderr(std::fs::File::create(&said).expect("created"));
+    let mut server = Server::of(command).shake_hands().await;
 
     let task = server.data("root", json!({})).await;
     let follow = json!({"task_id": task["task_id"], "wait_s": 20});
@@ -211,4 +214,6 @@ async fn a_program_that_became_another_user_s_is_named_and_not_said_to_be_cancel
     }
     assert_eq!(after, json!({"a": 1}), "{after}");
     assert!(server.close().await.success());
+    let said = std::fs::read_to_string(said).expect("its own log");
+    assert!(said.lines().any(|line| line.contains("WARN") && line.contains(&pid)), "{said}");
 }

@@ -59,6 +59,9 @@ pub(super) fn of(
     result: Result<Option<Json>, Error>,
     reason: Option<StopReason>,
 ) -> Outcome {
+    for survivor in &ended.survivors {
+        tracing::warn!(tool = %tool.spec.name, pid = survivor.pid, "{survivor}; it runs on");
+    }
     if (ended.is_stopped || ended.excess.is_some()) && !ended.survivors.is_empty() {
         return Outcome::Failed(not_stopped(tool, &ended.survivors));
     }
