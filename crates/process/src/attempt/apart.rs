@@ -17,6 +17,7 @@ use raincheck_runtime::{Attempt, StopReason, TaskContext};
 
 use super::folder::{Folder, blocking};
 use super::{no_folder, order};
+use crate::os::is_for_now;
 use crate::patience::within;
 use crate::supervisor::{Attached, Generation, Said, Supervisors, Talk, Told, Work};
 use crate::tool::CommandTool;
@@ -252,16 +253,17 @@ async fn wait_until_gone(folder: &Folder, context: &TaskContext) -> bool {
 }
 
 /// Does something that the system may refuse for a moment until it does not: what cannot be seen for
-/// want of descriptors or memory is not lost.
+/// want of descriptors or memory is not lost. What has to stop must be reached as well to be stopped.
 ///
 /// # Errors
-/// The refusal that no time will change, or the last one when the attempt has to stop.
+/// The refusal that no time will change, or the last one when the server ends.
 async fn persist<T, F: Future<Output = io::Result<T>>>(
     context: &TaskContext,
     what: &'static str,
     act: impl Fn() -> F,
 ) -> io::Result<T> {
-    let [mut pause, longest] = PAUSES;
+    let [shortest, longest] = PAUSES;
+    let mut pause = shortest;
     let mut is_told = false;
     loop {
         let error = match act().await {
@@ -271,20 +273,17 @@ async fn persist<T, F: Future<Output = io::Result<T>>>(
         if !std::mem::replace(&mut is_told, true) {
             tracing::warn!(task = %context.id(), %error, "{what}");
         }
-        if !is_for_now(&error) {
+        let reason = context.stop_reason();
+        if !is_for_now(&error) || reason == Some(StopReason::Shutdown) {
             return Err(error);
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => pause = (pause * 2).min(longest),
-            () = context.cancellation_token().cancelled() => return Err(error),
+            () = context.cancellation_token().cancelled(), if reason.is_none() => {
+                pause = shortest;
+            }
         }
     }
-}
-
-/// Tells whether an error is of the moment: of what the machine is short of.
-fn is_for_now(error: &io::Error) -> bool {
-    let codes = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS, libc::EAGAIN, libc::EIO];
-    error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 /// Puts a task back in line whose program never ran; the attempt is not spent [STATE-5].

@@ -51,6 +51,12 @@ pub(crate) use warm::warm_up;
 #[cfg(not(target_os = "linux"))]
 pub(crate) const fn warm_up() {}
 
+/// Tells whether an error is of the moment: of what the machine is short of.
+pub(crate) fn is_for_now(error: &io::Error) -> bool {
+    let codes = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS, libc::EAGAIN, libc::EIO];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
 /// Says what this place lacks, so that a program which is started here could not be ended again.
 #[must_use]
 pub(crate) fn place_fault() -> Option<&'static str> {

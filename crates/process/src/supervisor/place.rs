@@ -82,7 +82,8 @@ impl Place {
 
     /// Looks for the supervisor of an attempt.
     ///
-    /// Blocks while there is one that cannot be reached: its attempt is not over before it is.
+    /// Blocks while there is one that cannot be reached: its attempt is not over before it is. What the
+    /// machine is short of is an error instead, since it may be there the next time.
     pub(crate) fn attach(&self) -> io::Result<Attached> {
         let lock = match open(&self.0.join("lock")) {
             Ok(lock) => lock,
@@ -103,6 +104,7 @@ impl Place {
                 let pid = os::listener_of(&stream);
                 Ok(Attached::Live(stream, pid))
             }
+            Err(error) if os::is_for_now(&error) => Err(error),
             Err(error) => {
                 tracing::warn!(%error, "a supervisor cannot be reached; its end is waited for");
                 lock.lock()?;

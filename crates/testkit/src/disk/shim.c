@@ -5,6 +5,7 @@
  *                             says on its standard output in between; nothing is synced for real
  *   RAINCHECK_DISK_BAD_SYNC   the number of the sync that fails, from 1
  *   RAINCHECK_DISK_FULL       while this file exists, nothing below the root can be written
+ *   RAINCHECK_DISK_NO_LOCKS   if set, no file below the root can be locked, as in some network folders
  *   RAINCHECK_DISK_CLOCK      a file with the seconds by which the wall clock is wrong
  */
 #define _GNU_SOURCE
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -39,7 +41,7 @@ struct file {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *root, *full, *shifted;
-static int recording = -1;
+static int recording = -1, has_no_locks;
 static long bad_sync, n_syncs;
 static struct file files[N_FILES];
 
@@ -48,6 +50,7 @@ __attribute__((constructor)) static void begin(void) {
     root = getenv("RAINCHECK_DISK_ROOT");
     full = getenv("RAINCHECK_DISK_FULL");
     shifted = getenv("RAINCHECK_DISK_CLOCK");
+    has_no_locks = getenv("RAINCHECK_DISK_NO_LOCKS") != NULL;
     bad_sync = bad ? atol(bad) : 0;
     if (to)
         recording = (int)syscall(SYS_openat, AT_FDCWD, to, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -234,6 +237,14 @@ static int sync_by(int fd, long call) {
 int fsync(int fd) { return sync_by(fd, SYS_fsync); }
 
 int fdatasync(int fd) { return sync_by(fd, SYS_fdatasync); }
+
+int flock(int fd, int operation) {
+    if (has_no_locks && file_of(fd)) {
+        errno = ENOLCK;
+        return -1;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
 
 int unlink(const char *path) {
     int result;

@@ -42,6 +42,12 @@ impl Shim {
         self.with("RAINCHECK_DISK_FULL", file)
     }
 
+    /// Locks no file, as some network folders do.
+    #[must_use]
+    pub fn without_locks(self) -> Self {
+        self.with("RAINCHECK_DISK_NO_LOCKS", "yes")
+    }
+
     /// Shifts the wall clock by the seconds in a file.
     #[must_use]
     pub fn shifted_by(self, file: &Path) -> Self {
