@@ -68,8 +68,7 @@ pub struct Entry {
     pub kind: Kind,
     /// The canonical word.
     pub code: &'static str,
-    /// The words of the Unity surface, the most general first. Until there is one, only the page of errors
-    /// is written from them.
+    /// The words of the operations surface, the most general first.
     pub unity: &'static [&'static str],
     /// The word of the browser surface where it differs from the canonical one.
     pub browser: Option<&'static str>,
@@ -151,7 +150,7 @@ table! {
     /// The answer is larger than may be kept.
     TooLarge "too_large" ["ERR_RESPONSE_TOO_LARGE"] - 413 no Executed None "ask for a smaller part, or have the tool write an artifact";
     /// It was cancelled.
-    Cancelled "cancelled" ["ERR_CANCEL_REJECTED"] - 200 no Absent None "submit it again if it is still needed";
+    Cancelled "cancelled" ["ERR_CANCELLED"] - 200 no Absent None "submit it again if it is still needed";
     /// This kind of target takes no cancel.
     CancelNotSupported "cancel_not_supported" ["ERR_CANCEL_NOT_SUPPORTED"] - 409 no Absent None "wait for it to end";
     /// The executor panicked.

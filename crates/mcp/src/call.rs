@@ -111,11 +111,14 @@ pub(crate) async fn run(
     }
 }
 
-/// Runs a tool whose task its caller knows by an id, so that it goes on when the caller goes away.
+/// Runs a tool and answers with its task, which can be read again by its id. A caller that goes away
+/// before it was told that id ends the task as `on_disconnect` says [CANCEL-7], unless the task was there
+/// before the call [IDEM-1].
 pub(crate) async fn follow(
     engine: &Handle,
     request: Request,
     wait: Duration,
+    on_disconnect: OnDisconnect,
     who: &mut Caller,
 ) -> Result<Told, Error> {
     // The turn before the leave: who waits for a turn may not keep the one before from its leave.
@@ -127,6 +130,7 @@ pub(crate) async fn follow(
         Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
     };
     who.give_back();
+    let on_disconnect = if accepted.existing { OnDisconnect::Detach } else { on_disconnect };
     let subject = Subject::accepted(engine, &accepted.record);
     let gone = who.gone(wait);
     let view = if who.listener().is_some() {
@@ -135,8 +139,9 @@ pub(crate) async fn follow(
         unless(gone, engine.wait_accepted(accepted, wait)).await.transpose()?
     };
     match view {
+        None => subject.abandon(on_disconnect, who).await,
         Some(view) if who.leave_now() => Ok(Told::of(Box::new(view))),
-        view => {
+        Some(view) => {
             drop(view);
             Ok(Told::of(Box::new(subject.see(who).await?)))
         }

@@ -50,6 +50,8 @@ pub struct Caller {
     connection: Connection,
     client: Option<Box<str>>,
     budget: Budget,
+    /// How long the call waits for its task, as it was asked and within the budget.
+    effective_wait: Option<Duration>,
     cancelled: CancellationToken,
     leave: Option<Box<dyn Leave>>,
     turn: Option<Arc<Turn>>,
@@ -64,6 +66,7 @@ impl Caller {
             connection,
             client: None,
             budget: Budget::new(arrival, most),
+            effective_wait: None,
             cancelled: CancellationToken::new(),
             leave: None,
             turn: None,
@@ -125,6 +128,18 @@ impl Caller {
     #[must_use]
     pub fn wait(&self, wish: Duration) -> Duration {
         self.budget.left(wish, Instant::now())
+    }
+
+    /// Notes how long the call was asked to wait for its task, and returns what is left of that at this
+    /// moment, within what the client waits for [CALL-2].
+    pub(crate) fn asked_to_wait(&mut self, wish: Duration) -> Duration {
+        self.effective_wait = Some(self.budget.within(wish));
+        self.wait(wish)
+    }
+
+    /// Returns how long the call waits at the most, once it has [said so](Self::asked_to_wait).
+    pub(crate) const fn effective_wait(&self) -> Option<Duration> {
+        self.effective_wait
     }
 
     /// Returns the longest wait to suggest for a next call, in whole seconds.

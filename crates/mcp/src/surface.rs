@@ -59,6 +59,11 @@ pub trait Surface: fmt::Debug + Send + Sync + 'static {
     /// Returns its tools in the order of the list: its own, and those of the engine that it shows.
     fn tools(&self, engine: &[ToolSpec]) -> Vec<Shown>;
 
+    /// Returns further names that its tools answer to, without standing in the list.
+    fn aliases(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Returns its part of the `instructions`, under 2 KiB: some clients cut the rest.
     fn practices(&self, durability: Durability) -> String;
 

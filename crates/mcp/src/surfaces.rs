@@ -2,3 +2,4 @@
 
 pub mod browser;
 pub mod canonical;
+pub mod operations;

@@ -76,9 +76,14 @@ impl Budget {
         Self { arrival, most }
     }
 
+    /// Returns as much of a wish as can be granted.
+    pub(crate) fn within(&self, wish: Duration) -> Duration {
+        wish.min(self.most)
+    }
+
     /// Returns what is left of a wish at `now`.
     pub(crate) fn left(&self, wish: Duration, now: Instant) -> Duration {
-        wish.min(self.most).saturating_sub(now.saturating_duration_since(self.arrival))
+        self.within(wish).saturating_sub(now.saturating_duration_since(self.arrival))
     }
 
     /// Returns the longest wait to suggest for a next call, in whole seconds.

@@ -10,15 +10,16 @@ use raincheck_core::tool::Hints;
 use crate::surface::{Layer, Shown};
 
 pub(super) fn tool(shown: &Shown, layers: &[Arc<dyn Layer>]) -> Tool {
-    let meta = layers.iter().find_map(|layer| layer.meta(shown)?.read::<JsonObject>().ok());
-    let Shown { name, title, description, schema, hints } = shown.clone();
+    let of_layers = layers.iter().filter_map(|layer| layer.meta(shown));
+    let mut meta = JsonObject::new();
+    for said in shown.meta.iter().cloned().chain(of_layers) {
+        meta.extend(said.read::<JsonObject>().unwrap_or_default());
+    }
+    let Shown { name, title, description, schema, hints, .. } = shown.clone();
     let tool = Tool::new(name, description, object(&schema))
         .with_title(title)
         .with_annotations(annotations(hints));
-    match meta {
-        Some(meta) => tool.with_meta(MetaObject(meta)),
-        None => tool,
-    }
+    if meta.is_empty() { tool } else { tool.with_meta(MetaObject(meta)) }
 }
 
 /// Reads a schema as the object that the protocol asks for.

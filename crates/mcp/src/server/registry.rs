@@ -59,6 +59,13 @@ impl Registry {
             }
             list.push(shown);
         }
+        for (place, surface) in surfaces.iter().enumerate() {
+            for alias in surface.aliases() {
+                if owners.insert(alias.to_owned(), Place::Surface(place)).is_some() {
+                    return Err(Clash(alias.to_owned()));
+                }
+            }
+        }
         Ok(Self { surfaces, layers, shown: list, owners })
     }
 

@@ -20,6 +20,8 @@ pub struct Shown {
     pub schema: Json,
     /// What a client may assume.
     pub hints: Hints,
+    /// What its surface says beside that, an object for its `_meta`.
+    pub meta: Option<Json>,
 }
 
 impl Shown {
@@ -32,6 +34,7 @@ impl Shown {
             description: text::clip(&spec.description, MAX_DESCRIPTION).to_owned(),
             schema: spec.input_schema.clone(),
             hints: spec.hints,
+            meta: None,
         }
     }
 }
@@ -58,6 +61,7 @@ impl Definition {
             description: self.description.to_owned(),
             schema: Json::parse(self.schema).unwrap_or_else(|_| Json::empty_object()),
             hints: self.hints,
+            meta: None,
         }
     }
 }

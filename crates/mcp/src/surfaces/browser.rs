@@ -18,6 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{LaneId, TaskId};
@@ -164,7 +165,7 @@ impl Browser {
         }
         let wait = who.wait(order.wait.unwrap_or(spec.wait));
         let request = order.request(&spec, who.scope().clone())?;
-        follow(desk.engine(), request, wait, who).await
+        follow(desk.engine(), request, wait, OnDisconnect::Detach, who).await
     }
 
     /// Answers a call that came to nothing.

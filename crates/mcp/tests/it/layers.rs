@@ -20,6 +20,7 @@ use crate::tools;
 fn shown(name: &str) -> Shown {
     let hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     Shown {
+        meta: None,
         name: name.into(),
         title: name.into(),
         description: "A tool of the tests".into(),
