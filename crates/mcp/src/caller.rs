@@ -17,7 +17,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::scope::Scope;
 
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
-pub(crate) use self::leave::Leave;
+pub(crate) use self::leave::{Leave, Luggage};
 pub(crate) use self::progress::{Listener, Note, Notify};
 pub(crate) use self::turn::{PassOn, Turn, Turns};
 
@@ -53,7 +53,7 @@ pub struct Caller {
     /// How long the call waits for its task, as it was asked and within the budget.
     effective_wait: Option<Duration>,
     cancelled: CancellationToken,
-    leave: Option<Box<dyn Leave>>,
+    leave: Option<Arc<dyn Leave>>,
     turn: Option<Arc<Turn>>,
     listener: Option<Listener>,
     ask: Option<Box<dyn Peer>>,
@@ -82,7 +82,7 @@ impl Caller {
     }
 
     /// Gives up the call when `cancelled` fires; answers are made with `leave`.
-    pub(crate) fn in_flight(mut self, cancelled: CancellationToken, leave: Box<dyn Leave>) -> Self {
+    pub(crate) fn in_flight(mut self, cancelled: CancellationToken, leave: Arc<dyn Leave>) -> Self {
         self.cancelled = cancelled;
         self.leave = Some(leave);
         self
@@ -244,6 +244,11 @@ impl Caller {
         if let Some(leave) = &self.leave {
             leave.give_back();
         }
+    }
+
+    /// Returns what counts the bytes that its arguments refer to [CALL-7].
+    pub(crate) fn luggage(&self) -> Luggage {
+        Luggage(self.leave.clone())
     }
 
     /// Takes leave to make the answer when that can be had at once.

@@ -72,9 +72,7 @@ impl Flights {
     /// Why it cannot be.
     pub(crate) fn begin(&self, id: &Id, bytes: usize) -> Result<InFlight, Refusal> {
         let mut table = self.table();
-        // One answer may be larger than all of them together may be: while it is read, others are asked.
-        let n_bytes = table.bytes + bytes + self.0.backlog.bytes().min(MAX_BYTES / 2);
-        let is_full = table.flights.len() >= MAX_REQUESTS || n_bytes > MAX_BYTES;
+        let is_full = table.flights.len() >= MAX_REQUESTS || !self.has_room(&table, bytes);
         let Entry::Vacant(place) = table.flights.entry(id.clone()) else {
             return Err(Refusal::IdTaken);
         };
@@ -110,6 +108,12 @@ impl Flights {
                 self.0.makers.add_permits(1);
             }
         }
+    }
+
+    fn has_room(&self, table: &Table, bytes: usize) -> bool {
+        // One answer may be larger than all of them together may be: while it is read, others are asked.
+        let unread = self.0.backlog.bytes().min(MAX_BYTES / 2);
+        table.bytes.saturating_add(bytes).saturating_add(unread) <= MAX_BYTES
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -188,6 +192,18 @@ impl Leave for InFlight {
             self.flights.0.makers.add_permits(1);
         }
     }
+
+    fn try_bring(&self, bytes: usize) -> bool {
+        let mut table = self.flights.table();
+        if !self.flights.has_room(&table, bytes) {
+            return false;
+        }
+        // One that is over has no place any more, and its answer goes nowhere.
+        let Some(flight) = table.flights.get_mut(&self.id) else { return false };
+        flight.bytes += bytes;
+        table.bytes += bytes;
+        true
+    }
 }
 
 #[cfg(test)]
@@ -232,6 +248,21 @@ mod tests {
             flights.begin(&id(n), 1).expect("room");
         }
         assert_eq!(flights.begin(&id(9999), 1).err(), Some(Refusal::Full));
+    }
+
+    #[test]
+    fn what_a_request_brings_along_counts_until_it_is_answered() {
+        // [CALL-7]
+        let (flights, backlog) = flights(100);
+        let one = flights.begin(&id(1), 10).expect("room");
+        let other = flights.begin(&id(2), 10).expect("room");
+        assert!(one.try_bring(MAX_BYTES - 60) && !other.try_bring(41), "one table for all");
+        backlog.add(10);
+        assert!(!other.try_bring(31) && other.try_bring(30));
+        assert_eq!(flights.begin(&id(3), 1).err(), Some(Refusal::Full));
+        flights.end(&id(1));
+        assert!(flights.begin(&id(3), MAX_BYTES - 50).is_ok());
+        assert!(!one.try_bring(0), "it is answered");
     }
 
     #[tokio::test]

@@ -68,7 +68,7 @@ impl Session {
             .with_peer(Box::new(peer::Client(context.peer.clone())));
         match flight {
             Some(flight) => caller
-                .in_flight(flight.cancelled.clone(), Box::new(flight.clone()))
+                .in_flight(flight.cancelled.clone(), Arc::new(flight.clone()))
                 .in_turn(flight.turn.clone()),
             None => caller,
         }

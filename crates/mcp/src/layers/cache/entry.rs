@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raincheck_cache::{BodyKind, Cache, Millis, NotFound, Pinned, Pointer, parse_id};
+use raincheck_cache::{BodyKind, Cache, Millis, Node, Pinned, Pointer, parse_id};
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use uuid::Uuid;
@@ -40,31 +40,50 @@ pub(super) async fn take(
     arguments: Json,
     who: &Caller,
 ) -> Result<Json, Error> {
-    let scope = who.scope().clone();
+    let (scope, luggage) = (who.scope().clone(), who.luggage());
     home.work(desk.engine(), move |cache, now| {
         let references = take::references(&arguments)?;
         if references.is_empty() {
             return Ok(arguments);
         }
-        take::replaced(&arguments, &references, |one| value(cache, now, scope.as_str(), one))
+        take::replaced(&arguments, &references, |one, room| {
+            let stored = Stored::of(cache, now, scope.as_str(), one)?;
+            // Before it is read: what is too much takes no memory.
+            if stored.node.bytes() > room {
+                return Err(take::too_large(&one.place));
+            }
+            luggage.bring(stored.node.bytes())?;
+            let text = stored.json()?;
+            luggage.bring(text.len().saturating_sub(stored.node.bytes()))?;
+            Ok(text)
+        })
     })
     .await
 }
 
-/// Reads the value that a reference names, as JSON.
-fn value(cache: &Cache, now: Millis, scope: &str, one: &Reference) -> Result<String, Error> {
-    let entry = open(cache, now, scope, id(&one.id)?)?;
-    let path = pointer(Some(&one.path))?.unwrap_or_default();
-    let view = entry.view();
-    let node = view.resolve(&path).map_err(|error| match error {
-        NotFound::Absent { .. } => refusals::not_found(&error),
-        NotFound::Io(error) => refusals::unreadable(&error),
-    })?;
-    let text = view.raw(node).map_err(|error| refusals::unreadable(&error))?;
-    let text = String::from_utf8_lossy(&text);
-    match entry.metadata().kind {
-        BodyKind::Json => Ok(text.into_owned()),
-        BodyKind::Text => serde_json::to_string(&text)
-            .map_err(|error| Error::new(Kind::InvalidResponse, error.to_string())),
+/// The value that a reference names.
+struct Stored {
+    entry: Pinned,
+    node: Node,
+}
+
+impl Stored {
+    fn of(cache: &Cache, now: Millis, scope: &str, one: &Reference) -> Result<Self, Error> {
+        let entry = open(cache, now, scope, id(&one.id)?)?;
+        let path = pointer(Some(&one.path))?.unwrap_or_default();
+        let node = entry.view().resolve(&path).map_err(|error| refusals::not_found(&error))?;
+        Ok(Self { entry, node })
+    }
+
+    /// Reads it, as JSON.
+    fn json(&self) -> Result<String, Error> {
+        let view = self.entry.view();
+        let text = view.raw(self.node).map_err(|error| refusals::unreadable(&error))?;
+        let text = String::from_utf8_lossy(&text);
+        match self.entry.metadata().kind {
+            BodyKind::Json => Ok(text.into_owned()),
+            BodyKind::Text => serde_json::to_string(&text)
+                .map_err(|error| Error::new(Kind::InvalidResponse, error.to_string())),
+        }
     }
 }

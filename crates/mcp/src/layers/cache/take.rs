@@ -20,8 +20,9 @@ const MEMBER: &str = "$cache";
 /// How many references one call may hold.
 const MAX_REFERENCES: usize = 64;
 
-/// How large arguments may be with what they refer to.
-const MAX_BYTES: usize = 64 << 20;
+/// How large arguments may be with what they refer to: half of what a connection may have asked at once, so
+/// that there comes a time when there is room for them.
+const MAX_BYTES: usize = 32 << 20;
 
 /// A value that the cache holds, as an argument names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,24 +57,26 @@ pub(super) fn references(arguments: &Json) -> Result<Vec<Reference>, Error> {
     Ok(found)
 }
 
-/// Writes arguments with each reference replaced by what `value` reads for it.
+/// Writes arguments with each reference replaced by what `value` reads for it, which may have so many bytes.
 ///
 /// # Errors
 /// What `value` says; `too_large` when the whole is.
 pub(super) fn replaced(
     arguments: &Json,
     references: &[Reference],
-    mut value: impl FnMut(&Reference) -> Result<String, Error>,
+    mut value: impl FnMut(&Reference, usize) -> Result<String, Error>,
 ) -> Result<Json, Error> {
     let text = arguments.get();
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
     for reference in references {
         out.push_str(text.get(at..reference.span.start).unwrap_or_default());
-        out.push_str(&value(reference)?);
-        at = reference.span.end;
-        if out.len() > MAX_BYTES {
+        let room = MAX_BYTES.saturating_sub(out.len());
+        let value = value(reference, room)?;
+        if value.len() > room {
             return Err(too_large(&reference.place));
         }
+        out.push_str(&value);
+        at = reference.span.end;
     }
     out.push_str(text.get(at..).unwrap_or_default());
     Json::parse(out).map_err(|error| {
@@ -82,7 +85,7 @@ pub(super) fn replaced(
     })
 }
 
-fn too_large(place: &str) -> Error {
+pub(super) fn too_large(place: &str) -> Error {
     let message = format!(
         "what `{}` refers to makes the arguments larger than {} MiB",
         text::escape(text::clip(place, 200)),
@@ -206,7 +209,8 @@ mod tests {
         let arguments = json(text);
         let found = references(&arguments)?;
         let value = |one: &Reference| Ok(format!("<{}{}>", one.id, one.path));
-        let taken = replaced(&arguments, &found, |one| value(one).map(|text| format!("{text:?}")))?;
+        let taken =
+            replaced(&arguments, &found, |one, _| value(one).map(|text| format!("{text:?}")))?;
         Ok(taken.get().to_owned())
     }
 
@@ -248,7 +252,7 @@ mod tests {
         // [CACHE-6]
         let arguments = json(r#"{"a":{"$cache":"x"}}"#);
         let found = references(&arguments).expect("references");
-        let error = replaced(&arguments, &found, |_| Ok("1".repeat(MAX_BYTES + 1)));
+        let error = replaced(&arguments, &found, |_, room| Ok("1".repeat(room + 1)));
         let error = error.expect_err("too large");
         assert_eq!((error.kind, error.guarantee()), (Kind::TooLarge, Some(Guarantee::NotExecuted)));
     }
