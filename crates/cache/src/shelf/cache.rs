@@ -110,6 +110,8 @@ pub struct New {
     pub jq_filter: Option<String>,
     /// Who wrote the text; what has a parent has its parent's mark when this is `None`.
     pub mark: Option<String>,
+    /// Nobody asked for it yet.
+    pub is_ahead: bool,
 }
 
 impl New {
@@ -130,6 +132,7 @@ impl New {
             parent: None,
             jq_filter: None,
             mark: None,
+            is_ahead: false,
         }
     }
 }
@@ -326,6 +329,7 @@ impl Cache {
             jq_filter: new.jq_filter.map(Arc::from),
             mark: mark.or_else(|| parent.as_ref().and_then(|parent| parent.mark.clone())),
             is_sensitive: new.is_sensitive || parent.is_some_and(|parent| parent.is_sensitive),
+            is_ahead: new.is_ahead,
             revision: 0,
         };
         self.store(now, Arrival { metadata, body: new.body, index })

@@ -46,6 +46,8 @@ pub struct Metadata {
     pub mark: Option<Arc<str>>,
     /// Is held in memory only, and its arguments are in no tombstone.
     pub is_sensitive: bool,
+    /// Was stored before anybody asked for it, so that it can be refreshed unasked, too.
+    pub is_ahead: bool,
     /// How often the body was replaced under the same handle.
     pub revision: u32,
 }

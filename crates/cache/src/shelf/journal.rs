@@ -41,6 +41,11 @@ const TOUCH: u8 = 2;
 const GONE: u8 = 3;
 const GRAVE: u8 = 4;
 
+/// What the byte of a kind says: the body is a text.
+const TEXT: u8 = 1;
+/// And it was stored before anybody asked for it.
+const AHEAD: u8 = 2;
+
 impl Record {
     /// Appends the record with its frame.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -114,10 +119,11 @@ fn write_metadata(to: &mut Writer, metadata: &Metadata) {
     to.text(&metadata.scope);
     to.text(&metadata.tool);
     to.text(&metadata.params);
-    to.byte(match metadata.kind {
+    let kind = match metadata.kind {
         BodyKind::Json => 0,
-        BodyKind::Text => 1,
-    });
+        BodyKind::Text => TEXT,
+    };
+    to.byte(kind | if metadata.is_ahead { AHEAD } else { 0 });
     to.number(metadata.size_bytes);
     to.number(metadata.created_at);
     to.number(metadata.last_access_at);
@@ -129,16 +135,17 @@ fn write_metadata(to: &mut Writer, metadata: &Metadata) {
 }
 
 fn read_metadata(from: &mut Reader<'_>) -> Option<Metadata> {
+    let (id, scope, tool, params) = (from.id()?, from.text()?, from.text()?, from.text()?);
+    let kind = from.byte()?;
+    if kind & !(TEXT | AHEAD) != 0 {
+        return None;
+    }
     Some(Metadata {
-        id: from.id()?,
-        scope: from.text()?,
-        tool: from.text()?,
-        params: from.text()?,
-        kind: match from.byte()? {
-            0 => BodyKind::Json,
-            1 => BodyKind::Text,
-            _ => return None,
-        },
+        id,
+        scope,
+        tool,
+        params,
+        kind: if kind & TEXT == 0 { BodyKind::Json } else { BodyKind::Text },
         size_bytes: from.number()?,
         created_at: from.number()?,
         last_access_at: from.number()?,
@@ -148,6 +155,7 @@ fn read_metadata(from: &mut Reader<'_>) -> Option<Metadata> {
         jq_filter: maybe(from, Reader::text).ok()?,
         mark: maybe(from, Reader::text).ok()?,
         is_sensitive: false,
+        is_ahead: kind & AHEAD != 0,
         revision: from.number()?.try_into().ok()?,
     })
 }
@@ -276,6 +284,7 @@ mod tests {
             jq_filter: (n == 2).then(|| ".x".into()),
             mark: Some("page".into()),
             is_sensitive: false,
+            is_ahead: n == 2,
             revision: 2,
         };
         let put = |n| Record::Put { metadata: Box::new(metadata(n)), index_bytes: 5 };
@@ -309,9 +318,9 @@ mod tests {
         let (entries, graves) = parts(&file(&records()));
         let entries: Vec<_> = entries
             .iter()
-            .map(|(entry, index)| (entry.id.as_u128(), entry.last_access_at, *index))
+            .map(|(one, index)| (one.id.as_u128(), one.last_access_at, *index, one.is_ahead))
             .collect();
-        assert_eq!(entries, [(1, 50, 5), (2, 2, 5)]);
+        assert_eq!(entries, [(1, 50, 5, false), (2, 2, 5, true)]);
         let graves: Vec<_> =
             graves.iter().map(|(id, grave)| (id.as_u128(), grave.reason, grave.at)).collect();
         assert_eq!(graves, [(3, Reason::Deleted, 61)]);

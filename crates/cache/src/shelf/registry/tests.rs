@@ -30,6 +30,7 @@ fn metadata(scope: &str, id: u128, now: Millis) -> Metadata {
         jq_filter: None,
         mark: None,
         is_sensitive: false,
+        is_ahead: false,
         revision: 0,
     }
 }

@@ -1,15 +1,17 @@
 //! Calls that are made ahead, so that what they answer is there before anybody asks [CACHE-8].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use raincheck_cache::{BodyKind, Metadata, New, scan, scan_text};
 use raincheck_core::content::Content;
 use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Handle, Request, Submission};
-use tokio::time::{Instant, sleep_until};
+use raincheck_runtime::{Handle, Request, Submission, View};
+use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;
 
 use crate::answer::Answer;
@@ -24,12 +26,18 @@ const MAX_CALLS: usize = 16;
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// The pause between two looks at a call that does not end.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// One call, and the handle of what it answered last.
 struct Ahead {
     call: Warming,
     entry: Option<Uuid>,
     at: Instant,
 }
+
+/// What a call left running that nobody could end: no other is made meanwhile.
+type Unended = Option<TaskId>;
 
 /// Makes the calls, each at its time, one after the other.
 pub(super) async fn run(layer: &CacheLayer, engine: &Handle) {
@@ -42,10 +50,11 @@ pub(super) async fn run(layer: &CacheLayer, engine: &Handle) {
     if ahead.is_empty() || !engine.opened().await {
         return;
     }
+    let mut unended = None;
     while let Some(place) = (0..ahead.len()).min_by_key(|place| ahead.get(*place).map(|it| it.at)) {
         let mut next = ahead.swap_remove(place);
         sleep_until(next.at).await;
-        if let Err(error) = refresh(layer, engine, &mut next).await {
+        if let Err(error) = refresh(layer, engine, &mut next, &mut unended).await {
             tracing::warn!(tool = next.call.tool, %error, "a call could not be made ahead");
         }
         if let Some(pause) = next.call.every {
@@ -69,15 +78,32 @@ fn is_harmless(engine: &Handle, call: &Warming) -> bool {
 }
 
 /// Makes one call and puts what it answers under its handle.
-async fn refresh(layer: &CacheLayer, engine: &Handle, one: &mut Ahead) -> Result<(), Error> {
+async fn refresh(
+    layer: &CacheLayer,
+    engine: &Handle,
+    one: &mut Ahead,
+    unended: &mut Unended,
+) -> Result<(), Error> {
     let scope = layer.home().options.warm_scope.clone();
+    if let Some(id) = *unended {
+        match ended(engine, &scope, id).await {
+            Err(error) if error.kind != Kind::NotFound => return Err(error),
+            _ => *unended = None,
+        }
+    }
     let request = Request::new(one.call.tool.as_str(), one.call.inputs.clone(), scope.clone());
     let outcome = match engine.submit(request).await? {
         Submission::Answer(outcome) => outcome,
         Submission::Task(accepted) => {
-            let view = engine.wait_accepted(accepted, PATIENCE).await?;
+            let id = accepted.record.id();
+            *unended = Some(id);
+            let mut view = engine.wait_accepted(accepted, PATIENCE).await?;
+            if !view.record.state.is_terminal() {
+                view = given_up(engine, &scope, id).await?;
+            }
+            *unended = None;
             let outcome = view.payload.and_then(|payload| payload.outcome.clone());
-            outcome.ok_or_else(|| Error::new(Kind::RunTimeout, "it takes too long"))?
+            outcome.ok_or_else(|| Error::new(Kind::Cancelled, "it left nothing"))?
         }
     };
     let contents = match outcome {
@@ -87,6 +113,29 @@ async fn refresh(layer: &CacheLayer, engine: &Handle, one: &mut Ahead) -> Result
     };
     one.entry = Some(store(layer, engine, one, &contents, scope).await?);
     Ok(())
+}
+
+/// Ends a call that takes too long. One that cannot be told to stop is waited for: what it answers in the
+/// end counts.
+async fn given_up(engine: &Handle, scope: &Scope, id: TaskId) -> Result<View, Error> {
+    tracing::warn!(task = %id, "a call that is made ahead takes too long, and is cancelled");
+    let reason: Arc<str> = "a call that is made ahead takes too long".into();
+    if let Err(error) = engine.cancel(scope, id, Some(reason)).await {
+        tracing::warn!(task = %id, %error, "it goes on, and no other is made until it ends");
+    }
+    ended(engine, scope, id).await
+}
+
+/// Waits for the end of a call.
+async fn ended(engine: &Handle, scope: &Scope, id: TaskId) -> Result<View, Error> {
+    loop {
+        let view = engine.wait_end(scope, id, PATIENCE).await?;
+        if view.record.state.is_terminal() {
+            return Ok(view);
+        }
+        // An engine that ends waits for nothing.
+        sleep(PAUSE).await;
+    }
 }
 
 async fn store(
@@ -100,6 +149,8 @@ async fn store(
     let text = words::of(whose, Answer::result(contents)).into_text();
     let (tool, entry) = (one.call.tool.clone(), one.entry);
     let params = params(engine, &tool, &one.call.inputs);
+    // Without what is sensitive or long, two calls look alike.
+    let is_whole = *params == *one.call.inputs.get();
     let is_sensitive = engine.spec(&tool).is_some_and(|spec| !spec.sensitive.is_empty());
     layer
         .home()
@@ -108,11 +159,9 @@ async fn store(
             // What a server before this one was answered is refreshed, too.
             let known = || {
                 let all = cache.list(now, scope.as_str());
-                let is_it = |one: &&Metadata| {
-                    *one.tool == *tool && *one.params == *params && one.parent.is_none()
-                };
-                // Without what is sensitive, two calls look alike.
-                all.iter().find(is_it).filter(|_| !is_sensitive).map(|one| one.id)
+                let is_it =
+                    |one: &&Metadata| one.is_ahead && *one.tool == *tool && *one.params == *params;
+                all.iter().find(is_it).filter(|_| is_whole && !is_sensitive).map(|one| one.id)
             };
             if let Some(id) = entry.or_else(known)
                 && let Ok(receipt) = cache.refresh(now, scope.as_str(), id, body.clone())
@@ -125,6 +174,7 @@ async fn store(
             };
             let mut new = New::answer(tool, params, body, kind);
             (new.index, new.is_sensitive, new.mark) = (index, is_sensitive, Some(whose.to_owned()));
+            new.is_ahead = true;
             let stored = cache.insert(now, scope.as_str(), new);
             stored.map(|receipt| receipt.id()).map_err(|error| refusals::store(&error))
         })
