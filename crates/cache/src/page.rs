@@ -191,6 +191,15 @@ impl View<'_> {
         self.render(&table, number, bytes, request)
     }
 
+    /// Returns how large the pages are that a cursor goes on with, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the cursor is not one of this entry.
+    pub fn cursor_bytes(&self, cursor: &str, binding: u128) -> Result<usize, BadCursor> {
+        Cursor::decode(cursor, binding, self).map(|cursor| cursor.bytes)
+    }
+
     /// Returns the value that is paged when no path is asked for: the array that most of the body
     /// is, else the whole.
     ///

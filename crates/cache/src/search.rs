@@ -20,12 +20,14 @@ const LONGEST_QUERY: usize = 1000;
 const LITERAL_BYTES: usize = 1 << 20;
 /// Memory that a compiled expression may take: matching takes time in proportion to it.
 const REGEX_BYTES: usize = 64 << 10;
-/// Bytes of a line that are looked at between two looks at the clock.
+/// Bytes that are looked at between two looks at the clock, and the most of a line at once.
 const WINDOW: usize = 16 << 10;
 /// Bytes of a window that are looked at again with the next one.
 const OVERLAP: usize = 1 << 10;
 /// How long a search may take.
 const MOST: Duration = Duration::from_secs(2);
+/// What looking at a line takes beside its bytes, counted in bytes.
+const LINE: usize = 64;
 /// Characters shown before and behind what was found.
 const AROUND: usize = 60;
 
@@ -33,6 +35,8 @@ const AROUND: usize = 60;
 #[derive(Clone, Debug)]
 pub struct Query {
     regex: Regex,
+    /// Whether what it matches in a line it matches in a text that has the line, too.
+    has_no_anchors: bool,
 }
 
 /// Why a query cannot be used.
@@ -87,7 +91,7 @@ impl Query {
             .nest_limit(64)
             .build()
             .map_err(|error| InvalidQuery::Regex(error.to_string()))?;
-        Ok(Self { regex })
+        Ok(Self { regex, has_no_anchors: ignores_case })
     }
 }
 
@@ -126,6 +130,40 @@ pub struct Hits {
     /// How many to skip to see more; absent when there are no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_skip: Option<usize>,
+}
+
+impl Hits {
+    /// Leaves out the last hits until what they cost is within `room`. The first one is cut where it does
+    /// not fit alone.
+    pub fn fit(&mut self, room: usize, cost: impl Fn(&Hit) -> usize) {
+        let mut left = room;
+        if let Some(first) = self.hits.first_mut() {
+            first.cut(room, &cost);
+        }
+        let fits = |hit: &&Hit| {
+            let rest = left.checked_sub(cost(hit));
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        };
+        let n = self.hits.iter().take_while(fits).count().max(1);
+        if n < self.hits.len() {
+            self.hits.truncate(n);
+            self.next_skip = Some(self.skipped + n);
+        }
+    }
+}
+
+impl Hit {
+    /// Cuts what is longest in it until it costs no more than `room`: one hit is always told, and what is
+    /// told has to fit.
+    fn cut(&mut self, room: usize, cost: impl Fn(&Self) -> usize) {
+        while cost(self) > room && !(self.path.is_empty() && self.snippet.is_empty()) {
+            let is_path = self.path.len() >= self.snippet.len();
+            let longest = if is_path { &mut self.path } else { &mut self.snippet };
+            longest.truncate(longest.floor_char_boundary(longest.len() / 2));
+            self.is_cut |= is_path;
+        }
+    }
 }
 
 impl View<'_> {
@@ -206,7 +244,9 @@ fn now() -> Instant {
 }
 
 struct Found<'q> {
-    regex: &'q Regex,
+    query: &'q Query,
+    /// Bytes that were looked at since the clock was.
+    n_looked: usize,
     n_before: usize,
     skip: usize,
     room: usize,
@@ -222,7 +262,8 @@ impl<'q> Found<'q> {
         const AROUND_HITS: usize = 96;
         let bytes = budget.bytes.unwrap_or(crate::page::DEFAULT_PAGE_BYTES);
         Self {
-            regex: &query.regex,
+            query,
+            n_looked: 0,
             n_before: 0,
             skip,
             room: bytes.saturating_sub(budget.overhead + AROUND_HITS),
@@ -234,14 +275,12 @@ impl<'q> Found<'q> {
     }
 
     /// Looks through a line in parts, so that no expression holds its caller for long.
-    fn in_line(&self, line: &str) -> io::Result<Option<(usize, usize)>> {
+    fn in_line(&mut self, line: &str) -> io::Result<Option<(usize, usize)>> {
         let (mut from, mut to) = (0, WINDOW);
         loop {
-            if self.until.is_some_and(|until| now() >= until) {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "the search takes too long"));
-            }
             let end = line.floor_char_boundary(to);
-            let found = self.regex.find_at(upto(line, end), from);
+            self.spend(end - from + LINE)?;
+            let found = self.query.regex.find_at(upto(line, end), from);
             match found {
                 // What ends with the part may go on behind it.
                 Some(found) if found.end() < end || end == line.len() => {
@@ -258,8 +297,33 @@ impl<'q> Found<'q> {
         }
     }
 
+    /// Counts bytes that are looked at next, and looks at the clock now and then.
+    fn spend(&mut self, bytes: usize) -> io::Result<()> {
+        self.n_looked += bytes;
+        if self.n_looked >= WINDOW {
+            self.n_looked = 0;
+            if self.until.is_some_and(|until| now() >= until) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the search takes too long"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether a short text can hold what is looked for: most do not, and are looked at once.
+    fn may_be_in(&mut self, text: &str) -> io::Result<bool> {
+        let is_one = || memchr::memchr(b'\n', text.as_bytes()).is_none();
+        if text.len() > WINDOW || !(self.query.has_no_anchors || is_one()) {
+            return Ok(true);
+        }
+        self.spend(text.len() + LINE)?;
+        Ok(self.query.regex.is_match(text))
+    }
+
     fn look(&mut self, events: &Events<'_>, node: Node, is_name: bool) -> io::Result<()> {
         let text = events.text(node)?;
+        if !self.may_be_in(&text)? {
+            return Ok(());
+        }
         for (position, line) in text.lines().enumerate() {
             if self.is_full {
                 break;
@@ -290,15 +354,16 @@ impl<'q> Found<'q> {
             return;
         }
         let mut hit = Hit { path, index, snippet, line, is_name, is_cut: false };
-        if self.hits.hits.is_empty() && hit.path.len() > self.room / 4 {
-            // One hit is always told, and what is told has to fit.
-            hit.path.truncate(hit.path.floor_char_boundary(self.room / 8));
-            hit.is_cut = true;
-        }
-        let json = serde_json::to_vec(&hit).unwrap_or_default();
-        let n_escapes = if self.is_escaped { text::n_escapes(&json) } else { 0 };
-        let cost = json.len() + n_escapes + 1;
+        let is_escaped = self.is_escaped;
+        let cost = |hit: &Hit| {
+            let json = serde_json::to_vec(hit).unwrap_or_default();
+            json.len() + 1 + if is_escaped { text::n_escapes(&json) } else { 0 }
+        };
         let is_first = self.hits.hits.is_empty();
+        if is_first {
+            hit.cut(self.room, cost);
+        }
+        let cost = cost(&hit);
         if !is_first && cost > self.room || self.hits.hits.len() == MAX_HITS {
             self.is_full = true;
             self.hits.next_skip = Some(self.n_before - 1);

@@ -84,8 +84,16 @@ impl Pagination {
         };
         let json = serde_json::to_vec(&largest).unwrap_or_default();
         let n_escapes = if is_escaped { crate::json::text::n_escapes(&json) } else { 0 };
-        json.len() + n_escapes
+        json.len() + n_escapes + growth(&json)
     }
+}
+
+/// Returns by how much names in a JSON text may grow when whoever sends it escapes what would act on a
+/// reader: no character takes more than a `\uXXXX` for each of its units.
+fn growth(json: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(json);
+    let grows = |c: char| if c.is_ascii() { 0 } else { 6 * c.len_utf16() - c.len_utf8() };
+    text.chars().map(grows).sum()
 }
 
 /// Returns the largest number with as many digits as any count in a body of this size can have.

@@ -106,7 +106,7 @@ fn a_long_line_is_looked_at_in_parts_and_nothing_between_them_is_missed() {
     let regex = Query::regex("b+c").expect("an expression");
     for n_before in [WINDOW - 3, WINDOW - 1, WINDOW, 3 * WINDOW - 2] {
         let line = format!("{}bbbc{}", "a".repeat(n_before), "a".repeat(WINDOW));
-        let found = Found::new(&regex, 0, Budget::default());
+        let mut found = Found::new(&regex, 0, Budget::default());
         assert_eq!(found.in_line(&line).expect("in time"), Some((n_before, n_before + 4)));
     }
 }
@@ -118,6 +118,8 @@ fn an_expression_that_takes_too_long_is_stopped() {
     found.until = Some(now());
     let error = found.in_line(&"ab".repeat(WINDOW)).expect_err("stopped");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    let short = (0..WINDOW / LINE).find_map(|_| found.in_line("ab").err()).expect("stopped");
+    assert_eq!(short.kind(), io::ErrorKind::TimedOut, "many short lines take their time, too");
     assert!(Query::regex("[ -~]{0,3000}[0-4]").is_err(), "what takes much at each step is refused");
 }
 

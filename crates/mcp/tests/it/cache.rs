@@ -1,6 +1,7 @@
 //! Answers that are too large to send, kept under a handle [CALL-6].
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use raincheck_core::content::{Content, Json};
@@ -300,7 +301,7 @@ async fn an_answer_of_the_cache_is_never_cached_again() {
 async fn a_call_is_made_ahead_and_refreshed_under_its_handle() {
     // [CACHE-8]
     let object = || Json::parse(r#"{"type":"object"}"#).expect("JSON");
-    let n_calls = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let n_calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&n_calls);
     let hints = Hints { read_only: true, ..Hints::default() };
     let scene =
@@ -308,7 +309,7 @@ async fn a_call_is_made_ahead_and_refreshed_under_its_handle() {
     let burn = ToolSpec { lane: "cpu_small".into(), ..ToolSpec::new("burn", "B", object()) };
     let functions = Functions::new()
         .with(scene, move |_, _| {
-            let n = counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let n = counted.fetch_add(1, Ordering::SeqCst);
             async move {
                 let json = Json::parse(format!(r#"{{"n":{n},"items":[1,2]}}"#)).expect("JSON");
                 Outcome::Succeeded(vec![Content::Json(json)])
@@ -385,4 +386,231 @@ async fn the_same_page_has_the_same_words() {
     let page = arguments(&id, "get_page", json!({"page": 2, "page_size_kb": 8}));
     let (first, again) = (session.call(FETCH, &page).await, session.call(FETCH, &page).await);
     assert_eq!(without_marks(&first.text), without_marks(&again.text));
+}
+
+/// Has a cache make its calls ahead while `work` goes on.
+fn warmed(cache: CacheLayer, session: &Session) -> impl AsyncFnOnce() + use<> {
+    let (engine, stop) = (session.handle.clone(), CancellationToken::new());
+    let mut running = JoinSet::new();
+    let ends = stop.clone();
+    running.spawn(async move { cache.run(&engine, ends).await });
+    async move || {
+        stop.cancel();
+        running.join_next().await.expect("it ran").expect("no panic");
+    }
+}
+
+/// A tool that may be called ahead.
+fn harmless(name: &str) -> ToolSpec {
+    let hints = Hints { read_only: true, ..Hints::default() };
+    let object = Json::parse(r#"{"type":"object"}"#).expect("JSON");
+    ToolSpec { hints, lane: "cpu_small".into(), ..ToolSpec::new(name, "S", object) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_called_ahead_takes_no_handle_that_a_user_has() {
+    // [CACHE-8]
+    let n_calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&n_calls);
+    let functions = Functions::new().with(harmless("scene"), move |_, _| {
+        let n = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let json = Json::parse(format!(r#"{{"n":{n},"pad":"{}"}}"#, "x".repeat(2600)));
+            Outcome::Succeeded(vec![Content::Json(json.expect("JSON"))])
+        }
+    });
+    let every = Some(Duration::from_secs(60));
+    let call = Warming { tool: "scene".into(), inputs: Json::empty_object(), every };
+    let options = CacheOptions { warm: vec![call], ..above(2000) };
+    let engine = raincheck_runtime::Options::in_memory().with_tools(Arc::new(functions));
+    let setup = Setup { engine: Some(engine), scope: Scope::local(), ..Setup::default() };
+    let (mut session, cache) = cached_with(options, setup).await;
+    let told = session.good("scene", "{}").await;
+    let id = told["cache_id"].as_str().expect("a handle").to_owned();
+    let ends = warmed(cache, &session);
+    tokio::time::sleep(Duration::from_secs(130)).await;
+    assert!(n_calls.load(Ordering::SeqCst) >= 3, "it was called ahead");
+    let mine = fetch(&mut session, &id, "get_page", json!({})).await;
+    assert_eq!(mine["data"]["n"], 0, "what the user was answered stays: {mine}");
+    let list = session.good(FETCH, r#"{"action":"list"}"#).await["data"].clone();
+    assert_eq!(list["count"], 2, "and the other call has a handle of its own: {list}");
+    ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_ahead_that_takes_too_long_ends_before_the_next_one_begins() {
+    // [CACHE-8]
+    /// How many run, how many ran at once, and how many have begun.
+    #[derive(Default)]
+    struct Counts(AtomicUsize, AtomicUsize, AtomicUsize);
+
+    struct Running(Arc<Counts>);
+
+    impl Drop for Running {
+        fn drop(&mut self) {
+            self.0.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    let counts = Arc::new(Counts::default());
+    let begin = |counts: &Arc<Counts>| {
+        let n = counts.0.fetch_add(1, Ordering::SeqCst) + 1;
+        counts.1.fetch_max(n, Ordering::SeqCst);
+        counts.2.fetch_add(1, Ordering::SeqCst);
+        Running(Arc::clone(counts))
+    };
+    let (one, other) = (Arc::clone(&counts), Arc::clone(&counts));
+    let stubborn = ToolSpec { supports_cancel: false, run_timeout: None, ..harmless("stubborn") };
+    let endless = ToolSpec { run_timeout: None, ..harmless("endless") };
+    let functions = Functions::new()
+        .with(stubborn, move |_, _| {
+            let running = begin(&one);
+            async move {
+                tokio::time::sleep(Duration::from_secs(2000)).await;
+                drop(running);
+                Outcome::Succeeded(vec![Content::Json(Json::empty_object())])
+            }
+        })
+        .with(endless, move |_, context| {
+            let running = begin(&other);
+            async move {
+                context.cancellation_token().cancelled().await;
+                drop(running);
+                Outcome::Cancelled
+            }
+        });
+    let call =
+        |tool: &str, every| Warming { tool: tool.into(), inputs: Json::empty_object(), every };
+    let warm = vec![call("stubborn", None), call("endless", Some(Duration::from_secs(60)))];
+    let engine = raincheck_runtime::Options::in_memory().with_tools(Arc::new(functions));
+    let setup = Setup { engine: Some(engine), scope: Scope::local(), ..Setup::default() };
+    let options = CacheOptions { warm, ..CacheOptions::default() };
+    let (mut session, cache) = cached_with(options, setup).await;
+    let ends = warmed(cache, &session);
+    tokio::time::sleep(Duration::from_secs(5000)).await;
+    assert_eq!(counts.1.load(Ordering::SeqCst), 1, "never two at once");
+    assert!(counts.2.load(Ordering::SeqCst) >= 4, "{:?} began", counts.2);
+    let list = session.good(FETCH, r#"{"action":"list"}"#).await["data"].clone();
+    assert_eq!(list["count"], 0, "that answer came, and has expired since: {list}");
+    ends().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_of_an_entry_fits_what_its_client_takes() {
+    // [CACHE-3]
+    let setup = Setup { client: "codex-mcp-client", ..Setup::default() };
+    let mut session = cached_with(CacheOptions::default(), setup).await.0;
+    let id = handle(&mut session, &items(150)).await;
+    let filter = format!(".items{}", " ".repeat(7000));
+    let made = fetch(&mut session, &id, "filter", json!({"jq_filter": filter})).await;
+    for id in [&id, made["cache_id"].as_str().expect("a handle")] {
+        let answer = session.call(FETCH, &arguments(id, "info", json!({}))).await;
+        assert!(answer.text.len() <= 10_000, "{} bytes", answer.text.len());
+        let metadata = &answer.data["data"]["metadata"];
+        assert!(metadata["params_bytes"].as_u64().is_some_and(|n| n > 10_000), "{metadata}");
+        assert_eq!(metadata["jq_filter"].is_string(), metadata["source_cache_id"].is_string());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_brings_no_page_that_its_client_would_cut() {
+    // [CACHE-3]
+    let setup = Setup { client: "claude-code", scope: Scope::local(), ..Setup::default() };
+    let (mut session, cache) = cached_with(CacheOptions::default(), setup).await;
+    let id = handle(&mut session, &items(4000)).await;
+    let page = fetch(&mut session, &id, "get_page", json!({"page_size_kb": 200})).await;
+    let cursor = page["_pagination"]["next_cursor"].clone();
+    let options = Options::new("0.0.0").wrap(cache);
+    let mut small = session.of_scope_with(Scope::local().as_str(), options);
+    small.shake_hands("2025-06-18", "codex").await;
+    let error = refused(&mut small, &id, "get_page", json!({"cursor": cursor})).await;
+    assert_eq!(error["code"], "invalid_params", "{error}");
+    assert!(error["message"].as_str().is_some_and(|m| m.contains("200 KiB")), "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("at most 9")), "{error}");
+    fetch(&mut session, &id, "get_page", json!({"cursor": cursor})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_references_bring_counts_as_what_is_asked() {
+    // [CACHE-6] [CALL-7]
+    let mut session = cached().await;
+    let id = handle(&mut session, &json!({"v": "v".repeat(15 << 20)})).await;
+    let call = json!({"s": 30, "v": {"$cache": id, "path": "/v"}}).to_string();
+    let mut asked = Vec::new();
+    for _ in 0..5 {
+        asked.push(session.begin_call("nap", &call).await);
+    }
+    let mut refused = Vec::new();
+    for id in asked {
+        let answer = session.answer(&id).await;
+        let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+        let told: Value = serde_json::from_str(text).expect("JSON");
+        refused.extend(told.get("error").cloned());
+    }
+    assert_eq!(refused.len(), 1, "15 MiB five times are more than a connection may ask");
+    let error = &refused[0];
+    assert_eq!(
+        (&error["code"], &error["guarantee"]),
+        (&json!("queue_full"), &json!("not_executed"))
+    );
+    session.good("nap", &call).await;
+    let one = json!({"$cache": id});
+    let error = session.refused("nap", &json!({"s": 30, "v": [one, one, one]}).to_string()).await;
+    assert_eq!(error["code"], "too_large", "whatever else is asked: {error}");
+}
+
+/// A session of a browser's server whose cache holds what its tool `observe` answered ahead, and its
+/// handle.
+async fn page_says(contents: Content) -> (Session, String) {
+    let functions = Functions::new().with(harmless("observe"), move |_, _| {
+        let contents = contents.clone();
+        async move { Outcome::Succeeded(vec![contents]) }
+    });
+    let inputs = Json::empty_object();
+    let warm = vec![Warming { tool: "observe".into(), inputs, every: None }];
+    let cache = CacheLayer::new(CacheOptions { warm, ..CacheOptions::default() });
+    let engine = raincheck_runtime::Options::in_memory().with_tools(Arc::new(functions));
+    let options = Options::new("0.0.0").offer(Browser::new(NoTabs)).wrap(cache.clone());
+    let setup = Setup { engine: Some(engine), scope: Scope::local(), options, ..Setup::default() };
+    let mut session = Session::open_with(setup).await;
+    let ends = warmed(cache, &session);
+    session.good(FETCH, r#"{"action":"list"}"#).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let list = session.good(FETCH, r#"{"action":"list"}"#).await["data"].clone();
+    ends().await;
+    let id = list["items"][0]["cache_id"].as_str().expect("a handle").to_owned();
+    (session, id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_page_said_is_measured_as_it_goes_out() {
+    // [CACHE-3] [CACHE-4] [SEC-10]
+    let acts = "\u{202e}".repeat(58);
+    let rows: Vec<String> = (0..40).map(|n| format!("{acts}needle {n}{acts}")).collect();
+    let name = "\u{202e}".repeat(600);
+    let json = json!({"rows": rows, (name): rows});
+    let json = Json::parse(json.to_string()).expect("JSON");
+    let (mut session, id) = page_says(Content::Json(json)).await;
+    for kb in [1, 2, 5, 9] {
+        let (mut n_hits, mut cursor) = (0, None::<Value>);
+        for _ in 0..200 {
+            let mut more = json!({"query": "needle", "page_size_kb": kb});
+            more.as_object_mut().expect("an object").extend(cursor.map(|at| ("cursor".into(), at)));
+            let answer = session.call(FETCH, &arguments(&id, "search", more)).await;
+            assert!(answer.text.len() <= kb << 10, "{} bytes of {kb} KiB", answer.text.len());
+            let data = &answer.data["data"];
+            n_hits += data["hits"].as_array().expect("hits").len();
+            cursor = data.get("next_cursor").cloned();
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(n_hits, 80, "none is left out at {kb} KiB");
+    }
+    let path = json!({"path": format!("/{}", "\u{202e}".repeat(600)), "page_size_kb": 6});
+    for action in ["get_page", "sample"] {
+        let answer = session.call(FETCH, &arguments(&id, action, path.clone())).await;
+        assert!(!answer.is_error, "{}", answer.text);
+        assert!(answer.text.len() <= 6 << 10, "{action}: {} bytes", answer.text.len());
+    }
 }

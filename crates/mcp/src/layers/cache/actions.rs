@@ -35,6 +35,8 @@ struct Bounds {
     limit: usize,
     /// The size of a page that is asked for without one, in bytes.
     page: usize,
+    /// The largest page, in bytes.
+    most: usize,
 }
 
 /// Answers a call.
@@ -49,8 +51,12 @@ pub(super) async fn answer(
 ) -> Result<Answer, Error> {
     let request = Request::read(arguments)?;
     let limit = layer.limit(who);
-    check_size(&request, layer.home().options.limits.page_bytes(who.client()))?;
-    let bounds = Bounds { limit, page: stub::page_bytes(limit) };
+    let most = layer.home().options.limits.page_bytes(who.client());
+    if let Some(bytes) = request.page_bytes.filter(|bytes| *bytes > most) {
+        return Err(would_be_cut("`page_size_kb` is", bytes, most));
+    }
+    let page = stub::page_bytes(limit);
+    let bounds = Bounds { limit, page, most: most.max(page) };
     let (scope, owned) = (who.scope().clone(), desk.clone());
     if request.action == Action::Filter {
         // It may take its whole time; who waits for it takes no place from those who read.
@@ -71,7 +77,7 @@ pub(super) async fn answer(
                 return about::delete(cache, now, scope, id);
             }
             if request.action == Action::Info {
-                return about::info(cache, now, scope, id, bounds.page);
+                return about::info(cache, now, scope, id, bounds);
             }
             let entry = entry::open(cache, now, scope, id)?;
             let whose = whose(entry.metadata().mark.as_deref());
@@ -103,18 +109,12 @@ impl Reading<'_> {
 }
 
 /// Refuses a page that the client would cut.
-fn check_size(request: &Request, most: usize) -> Result<(), Error> {
-    match request.page_bytes {
-        Some(bytes) if bytes > most => {
-            let (asked, most) = (bytes >> 10, most >> 10);
-            let message = format!(
-                "`page_size_kb` is {asked}, and answers above {most} KiB are cut by this client"
-            );
-            Err(Error::new(Kind::InvalidParams, message).with_hint(format!(
-                "ask for at most {most}, narrow it with filter, or raise max_chars of this client in \
-                 the configuration"
-            )))
-        }
-        _ => Ok(()),
-    }
+fn would_be_cut(what: &str, bytes: usize, most: usize) -> Error {
+    let (asked, most) = (bytes >> 10, most >> 10);
+    let message =
+        format!("{what} {asked} KiB, and answers above {most} KiB are cut by this client");
+    Error::new(Kind::InvalidParams, message).with_hint(format!(
+        "ask for a page_size_kb of at most {most}, narrow it with filter, or raise max_chars of this \
+         client in the configuration"
+    ))
 }

@@ -13,7 +13,6 @@ use crate::answer::{Answer, Shows};
 use crate::caller::Caller;
 use crate::surface::{Answered, Desk};
 
-use super::words::of;
 use super::{CacheLayer, refusals, stub};
 
 /// The longest arguments that are told with an entry, in bytes.
@@ -59,7 +58,7 @@ pub(super) async fn replace(
     let answer = match made.await {
         Ok(stub) => {
             beside.push(stub.link());
-            of(whose, stub.answer(desk, whose, is_error, limit))
+            stub.answer(desk, whose, is_error, limit)
         }
         Err(error) => surface.refuse(desk, &unkept(error, &first, task.as_ref()).into()),
     };

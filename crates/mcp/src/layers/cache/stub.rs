@@ -14,7 +14,7 @@ use crate::surface::Desk;
 use super::home::timestamp;
 use super::refusals;
 use super::request::NAME;
-use super::words::{Done, fence, fenced, link, raw};
+use super::words::{Done, fence, fenced, link, of, raw};
 
 /// How large an outline is at the most, in bytes.
 pub(super) const OUTLINE_BYTES: usize = 2 << 10;
@@ -173,7 +173,8 @@ impl Stub {
             expires_at: self.expires_at,
         };
         let page = self.page.as_ref().filter(|_| has_page);
-        fence(desk, |mark| Answer::json(&fenced(mark, whose, ours(), self.theirs(page))))
+        // Measured as it goes out: names in an outline may grow.
+        fence(desk, |mark| of(whose, Answer::json(&fenced(mark, whose, ours(), self.theirs(page)))))
     }
 
     /// Writes the answer for what a filter made.
@@ -200,7 +201,7 @@ impl Stub {
                 let data = fenced(mark, whose, ours, self.theirs(page));
                 let message =
                     Some("What the filter made is large. It is cached under a handle of its own.");
-                Answer::json(&Done { success: true, message, data })
+                of(whose, Answer::json(&Done { success: true, message, data }))
             })
         };
         let whole = write(true);

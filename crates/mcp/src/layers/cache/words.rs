@@ -40,6 +40,20 @@ pub(super) fn safe(whose: &'static str, json: String) -> String {
     }
 }
 
+/// Returns how many bytes a value takes in an answer in which somebody speaks.
+pub(super) fn written_len(whose: &'static str, value: &impl Serialize) -> usize {
+    serde_json::to_string(value).map_or(usize::MAX, |json| safe(whose, json).len())
+}
+
+/// The same of JSON that was read.
+pub(super) fn shown(whose: &'static str, json: Box<RawValue>) -> Box<RawValue> {
+    let safe = match text::escape_json(json.get()) {
+        Cow::Owned(safe) if whose == PAGE => safe,
+        Cow::Owned(_) | Cow::Borrowed(_) => return json,
+    };
+    RawValue::from_string(safe).unwrap_or(json)
+}
+
 /// An answer of one action: ours alone.
 #[derive(Serialize)]
 pub(super) struct Done<'a, T> {

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use raincheck_cache::{BodyKind, Cache, Metadata, Millis};
 use raincheck_core::error::Error;
+use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 
 use crate::answer::Answer;
@@ -14,7 +15,7 @@ use super::super::home::timestamp;
 use super::super::miss;
 use super::super::stub::{kib, mime_type, tokens};
 use super::super::words::done;
-use super::page;
+use super::{Bounds, page};
 
 /// What is known of an entry.
 #[derive(Serialize)]
@@ -26,7 +27,11 @@ struct Info<'a> {
 struct Told<'a> {
     cache_id: &'a Uuid,
     tool: &'a str,
-    params: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<Box<RawValue>>,
+    /// How long those are that are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params_bytes: Option<usize>,
     mime_type: &'static str,
     size_bytes: u64,
     estimated_tokens: u64,
@@ -49,25 +54,34 @@ const fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// Describes an entry; that is no read of it, so its life does not slide.
+/// The bytes that the rest of what is known of an entry takes at the most, beside the name of its tool.
+const ABOUT: usize = 700;
+
+/// Describes an entry, within what a client takes; that is no read of it, so its life does not slide.
 pub(super) fn info(
     cache: &Cache,
     now: Millis,
     scope: &str,
     id: Uuid,
-    page_bytes: usize,
+    Bounds { limit, page: page_bytes, .. }: Bounds,
 ) -> Result<Answer, Error> {
     let entry = cache.pin(now, scope, id).map_err(|gone| miss::error(&gone))?;
     let metadata = entry.metadata();
     let is_filtered = metadata.parent.is_some();
+    // The filter before the arguments: these are with the entry that it was run on.
+    let mut left = limit.max(page_bytes).saturating_sub(ABOUT + 2 * metadata.tool.len());
+    let jq_filter = metadata.jq_filter.as_deref().map(|filter| fitting(filter, left));
+    left = left.saturating_sub(jq_filter.map_or(0, written_len));
+    let fits = metadata.params.len() <= left;
+    let params = fits.then(|| RawValue::from_string(metadata.params.to_string()));
     Ok(done(
         None,
         Info {
             metadata: Told {
                 cache_id: &metadata.id,
                 tool: &metadata.tool,
-                params: RawValue::from_string(metadata.params.to_string())
-                    .unwrap_or_else(|_| RawValue::NULL.to_owned()),
+                params: params.map(|params| params.unwrap_or_else(|_| RawValue::NULL.to_owned())),
+                params_bytes: (!fits).then_some(metadata.params.len()),
                 mime_type: mime_type(metadata.kind),
                 size_bytes: metadata.size_bytes,
                 estimated_tokens: tokens(metadata.size_bytes),
@@ -76,12 +90,26 @@ pub(super) fn info(
                 expires_at: timestamp(metadata.expires_at),
                 access_count: metadata.access_count,
                 source_cache_id: metadata.parent.as_ref(),
-                jq_filter: metadata.jq_filter.as_deref(),
+                jq_filter,
                 filtered_from: is_filtered.then_some(&*metadata.tool),
                 refreshed: metadata.revision,
             },
         },
     ))
+}
+
+/// Returns the beginning of a text that takes so many bytes as JSON; all of it where that fits.
+fn fitting(text: &str, bytes: usize) -> &str {
+    let mut text = text;
+    while !text.is_empty() && written_len(text) > bytes {
+        text = text::clip(text, text.len() / 2);
+    }
+    text
+}
+
+/// Returns how many bytes a text takes as JSON.
+fn written_len(text: &str) -> usize {
+    serde_json::to_string(text).map_or(usize::MAX, |json| json.len())
 }
 
 /// The entries of a scope.

@@ -9,13 +9,16 @@ use raincheck_core::text;
 
 use crate::answer::Answer;
 
-use super::super::stub::{OUTLINE_BYTES, budget};
-use super::super::words::{Done, Nothing, fence, fenced, raw};
+use super::super::stub::{OUTLINE_BYTES, OVERHEAD, budget};
+use super::super::words::{self, Done, Nothing, fence, fenced, raw};
 use super::super::{entry, refusals};
 use super::Reading;
 
 /// How many items a sample has when nobody says.
 const SAMPLED: usize = 5;
+
+/// Bytes of an answer of `search` that are no hits.
+const AROUND_HITS: usize = OVERHEAD + 96;
 
 pub(super) fn outline(reading: &Reading<'_>) -> Result<Answer, Error> {
     #[derive(Serialize)]
@@ -53,7 +56,9 @@ pub(super) fn search(reading: &Reading<'_>) -> Result<Answer, Error> {
             .map_err(|_| Error::new(Kind::BadCursor, "the cursor is not one of this search"))?,
     };
     let found = reading.entry.view().search(&query, skip, budget(Some(reading.bytes())));
-    let found = found.map_err(|error| refusals::unreadable(&error))?;
+    let mut found = found.map_err(|error| refusals::unreadable(&error))?;
+    let room = reading.bytes().saturating_sub(AROUND_HITS);
+    found.fit(room, |hit| words::written_len(reading.whose, hit) + 1);
     let ours = Ours {
         count: found.hits.len(),
         skipped: found.skipped,

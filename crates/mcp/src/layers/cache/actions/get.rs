@@ -9,7 +9,7 @@ use raincheck_core::error::{Error, Guarantee, Kind};
 use crate::answer::Answer;
 
 use super::super::stub::OVERHEAD;
-use super::super::words::{Done, Nothing, fence, fenced, raw};
+use super::super::words::{self, Done, Nothing, fence, fenced, raw};
 use super::super::{entry, refusals};
 use super::Reading;
 
@@ -30,10 +30,10 @@ pub(super) fn answer(reading: &Reading<'_>) -> Result<Answer, Error> {
         BodyKind::Json => bytes.into_owned(),
         BodyKind::Text => serde_json::to_vec(&String::from_utf8_lossy(&bytes)).unwrap_or_default(),
     };
-    if bytes.len() + OVERHEAD > reading.bounds.limit {
-        return Err(too_large(bytes.len()));
+    let data = words::shown(reading.whose, raw(bytes));
+    if data.get().len() + OVERHEAD > reading.bounds.limit {
+        return Err(too_large(data.get().len()));
     }
-    let data = raw(bytes);
     Ok(fence(reading.desk, |mark| {
         let data = fenced(mark, reading.whose, Nothing {}, Whole { data: &data });
         Answer::json(&Done { success: true, message: None, data })

@@ -11,7 +11,7 @@ use crate::answer::{Answer, Mark};
 use super::super::stub::budget;
 use super::super::words::{Done, Nothing, fence, fenced, raw};
 use super::super::{entry, refusals};
-use super::Reading;
+use super::{Reading, would_be_cut};
 
 /// A page as it is told.
 #[derive(Serialize)]
@@ -25,7 +25,17 @@ pub(super) fn answer(reading: &Reading<'_>) -> Result<Answer, Error> {
     let request = reading.request;
     let path = entry::pointer(request.path.as_deref())?;
     let (at, bytes) = match &request.cursor {
-        Some(cursor) => (At::Cursor(cursor), request.page_bytes),
+        Some(cursor) => {
+            let bytes = cursor_bytes(reading, cursor)?;
+            if bytes > reading.bounds.most {
+                return Err(would_be_cut(
+                    "the pages of this cursor have",
+                    bytes,
+                    reading.bounds.most,
+                ));
+            }
+            (At::Cursor(cursor), request.page_bytes)
+        }
         None => {
             let bytes = request.page_bytes.unwrap_or(reading.bounds.page);
             (At::Page(request.page.unwrap_or(1)), Some(bytes))
@@ -41,6 +51,12 @@ pub(super) fn answer(reading: &Reading<'_>) -> Result<Answer, Error> {
     let Page { data, pagination } = page;
     let data = raw(data);
     Ok(fence(reading.desk, |mark| written(mark, reading.whose, &data, &pagination)))
+}
+
+/// Returns the size of the pages that a cursor goes on with.
+fn cursor_bytes(reading: &Reading<'_>, cursor: &str) -> Result<usize, Error> {
+    let bytes = reading.entry.view().cursor_bytes(cursor, reading.entry.binding());
+    bytes.map_err(|bad| refusals::page(&bad.into()))
 }
 
 fn written(mark: &Mark, whose: &'static str, data: &RawValue, pagination: &Pagination) -> Answer {
