@@ -92,7 +92,7 @@ impl Files {
     /// Makes the folder, and its name last.
     fn keep_folder(&self) -> io::Result<()> {
         if !self.is_kept.load(Ordering::Acquire) {
-            fs::create_dir_all(&self.folder)?;
+            make_private_folder(&self.folder)?;
             if let Some(above) = self.folder.parent() {
                 sync_folder(above)?;
             }
@@ -169,6 +169,25 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Makes a folder for its owner alone. One that an earlier version made for everybody to read is closed.
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let mode = fs::metadata(path)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+        }
+    }
+    Ok(())
+}
+
 /// Puts a folder's names on the disk, and its own name in the folder above, and so on: any of them
 /// may have been made a moment ago, by whomever.
 pub(crate) fn sync_folders_above(folder: &Path) -> io::Result<()> {
@@ -221,5 +240,22 @@ mod tests {
     fn a_store_may_have_a_plain_file_name() {
         let folder = Path::new("tasks.db").parent().expect("an unnamed folder");
         sync_folders_above(folder).expect("the current folder");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_folder_of_contents_is_its_owners_alone() {
+        // [SEC-4]
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let above = tempfile::tempdir().expect("a folder");
+        let open = above.path().join("open");
+        fs::create_dir(&open).expect("made");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("opened up");
+        for folder in [above.path().join("new"), open] {
+            make_private_folder(&folder).expect("made");
+            let mode = fs::metadata(&folder).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", folder.display());
+        }
     }
 }
