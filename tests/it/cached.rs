@@ -37,15 +37,21 @@ async fn handle(server: &mut Server, inputs: &Value) -> String {
 
 /// Runs `raincheck cache` on the state of a folder.
 async fn cache(folder: &TempDir, arguments: &[&str]) -> String {
+    let (is_good, printed, complaints) = said(folder, arguments).await;
+    assert!(is_good, "{arguments:?}: {complaints}");
+    printed
+}
+
+/// Runs `raincheck cache` and returns whether it succeeded, and what it printed.
+async fn said(folder: &TempDir, arguments: &[&str]) -> (bool, String, String) {
     let mut command = Command::new(binary());
     command.arg("cache").args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     command.env_remove("RAINCHECK_STORE");
     command.env("RAINCHECK_STATE_DIR", folder.path().join("state"));
     command.env("RAINCHECK_RUNTIME_DIR", folder.path().join("run"));
     let output = command.output().await.expect("it runs");
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {complaints}");
-    String::from_utf8(output.stdout).expect("UTF-8")
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
 #[tokio::test]
@@ -61,6 +67,9 @@ async fn handles_outlive_a_killed_server_and_a_person_sees_them() {
     let listed: Value =
         serde_json::from_str(&cache(&folder, &["list", "--json"]).await).expect("JSON");
     assert_eq!(listed["items"][0]["cache_id"], json!(kept), "without a server: {listed}");
+    let (is_good, _, complaints) = said(&folder, &["show", "nonsense"]).await;
+    assert!(!is_good && complaints.contains("no cached response of this id"), "{complaints}");
+    assert!(!complaints.contains("server"), "there is none: {complaints}");
 
     let mut server = serve(&folder).await;
     let page = json!({"path": "/items/3"});

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::tasks::owner::{Owner, refused};
+use crate::tasks::owner::{Owner, told};
 use crate::tasks::place::Place;
 use crate::tasks::wait_for;
 use crate::tasks::words::{self, Cell, Table};
@@ -154,7 +154,8 @@ impl Keeper {
                 let reply =
                     control.call(call.to_string().as_bytes(), CancellationToken::new()).await;
                 if reply.status != 200 {
-                    return Err(refused(reply.status, reply.body.as_bytes()));
+                    let (message, next) = told(reply.status, reply.body.as_bytes());
+                    return Err(Failure::failed(message, next));
                 }
                 serde_json::from_str(&reply.body).unwrap_or_default()
             }

@@ -59,8 +59,14 @@ impl Owner {
     }
 }
 
-/// Puts an error answer into words.
-pub(crate) fn refused(status: u16, body: &[u8]) -> Failure {
+/// Puts an error answer of a server into words.
+fn refused(status: u16, body: &[u8]) -> Failure {
+    let (message, next) = told(status, body);
+    Failure::failed(format!("the server refused the call: {message}"), next)
+}
+
+/// Returns what an error answer says, and what to do next.
+pub(crate) fn told(status: u16, body: &[u8]) -> (String, String) {
     #[derive(Deserialize)]
     struct Body {
         error: Told,
@@ -77,6 +83,5 @@ pub(crate) fn refused(status: u16, body: &[u8]) -> Failure {
         Err(_) => (format!("its status is {status}"), None),
     };
     let next = hint.unwrap_or_else(|| "run: raincheck doctor".to_owned());
-    let message = format!("the server refused the call: {}", escape_lines(&message));
-    Failure::failed(message, escape_lines(&next))
+    (escape_lines(&message).into_owned(), escape_lines(&next).into_owned())
 }

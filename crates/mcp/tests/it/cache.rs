@@ -187,6 +187,9 @@ async fn a_stored_value_takes_the_place_of_an_argument_before_the_tool_runs() {
         let error = session.refused("echo", &json!({"v": bad}).to_string()).await;
         assert_eq!((&error["code"], &error["guarantee"]), (&json!(code), &json!("not_executed")));
     }
+    let error = refused(&mut session, &id, "get_page", json!({"path": "/nowhere"})).await;
+    assert!(error["message"].as_str().is_some_and(|m| m.contains("the whole of it")), "{error}");
+    assert_eq!(error["details"]["nearest"], "", "{error}");
     let listed = session.good("list_tasks", "{}").await;
     assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(3), "nothing else ran: {listed}");
 }

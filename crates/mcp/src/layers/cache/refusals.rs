@@ -42,7 +42,10 @@ pub(super) fn not_found(error: &NotFound) -> Error {
         NotFound::Io(error) => unreadable(error),
         NotFound::Absent { nearest, .. } => {
             let error = Error::new(Kind::PathNotFound, "nothing is at this path");
-            let said = format!("the nearest is `{nearest}`");
+            let said = match nearest.as_str() {
+                "" => "the nearest is the whole of it, the path \"\"".to_owned(),
+                nearest => format!("the nearest is `{nearest}`"),
+            };
             quoting(error, said, &Details { nearest: nearest.as_str() })
         }
     }
