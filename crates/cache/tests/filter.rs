@@ -70,6 +70,55 @@ fn outputs_come_as_strict_json() {
 }
 
 #[test]
+fn outputs_are_a_counted_list_and_bad_syntax_is_another_error_than_a_failure() {
+    // [CACHE-10] cache-filters-that-fail-or-yield-nothing
+    let filters = filters();
+    let body = format!(
+        r#"{{"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaa!","b":null,"items":[{{"id":1}},{{"id":2}},{{"id":3}}],"missing":null,"pad":"{}"}}"#,
+        "f".repeat(60_000)
+    );
+    for (filter, wanted) in [
+        (".items[]", r#"[{"id":1},{"id":2},{"id":3}]"#),
+        (".missing[]?", "[]"),
+        ("empty", "[]"),
+        (".a, .b", r#"["aaaaaaaaaaaaaaaaaaaaaaaaaaaa!",null]"#),
+        (".items[] | .nope", "[null,null,null]"),
+        (".items | map(select(.id > 1)) | length", "[2]"),
+        ("try error(\"x\") catch .", r#"["x"]"#),
+    ] {
+        let got = text(run_with(&filters, filter, body.as_bytes(), KEY, &limits()));
+        assert_eq!(got, wanted, "{filter}");
+    }
+    for (filter, wanted) in
+        [(".missing[]", "Cannot iterate over null"), (".items[] | error(\"stop\")", "stop")]
+    {
+        match run_with(&filters, filter, body.as_bytes(), KEY, &limits()) {
+            Err(FilterFailure::Failed { message, .. }) => assert_eq!(message, wanted, "{filter}"),
+            other => panic!("{filter}: {other:?}"),
+        }
+    }
+    for filter in [
+        "{",
+        ".items[",
+        ".a |",
+        "env.HOME",
+        "$ENV.PATH",
+        "input",
+        "inputs",
+        "halt",
+        "halt_error",
+        "import \"x\" as x; .",
+        "include \"x\"; .",
+    ] {
+        let invalid = Filter::parse(filter).expect_err(filter);
+        assert!(invalid.line == 1 && invalid.column >= 1 && !invalid.hint.is_empty(), "{filter}");
+    }
+    let long = format!("\"{}\"", "a".repeat(69_999));
+    let invalid = Filter::parse(&long).expect_err("too long");
+    assert!(invalid.to_string().len() + invalid.hint.len() < 1000, "it is not repeated");
+}
+
+#[test]
 fn a_filter_that_fails_says_after_how_many_outputs() {
     let filters = filters();
     let body = br#"{"items":[{"id":0,"name":"n"},{"id":1},{"id":2}],"title":"t"}"#;

@@ -13,7 +13,7 @@ pub struct Pointer {
 
 /// Why a text is not a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a JSON pointer: it begins with `/`, and `~` is followed by 0 or 1")]
+#[error("not a JSON pointer of at most 64 KiB: it begins with `/`, and `~` is followed by 0 or 1")]
 pub struct InvalidPointer;
 
 impl Pointer {

@@ -1,5 +1,7 @@
 //! Answers that are too large to send, kept under a handle [CALL-6].
 
+mod cases;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
