@@ -1,6 +1,8 @@
-//! Filters on two large answers, against the `jq` command, as ratios of one run.
+//! Filters on two large answers, against the `jq` command and other engines, as ratios of one run.
 //!
-//! Prints one JSON object per figure. The answers are written by `tests/bench/large_answers.py` into
+//! Prints one JSON object per figure. `RAINCHECK_BENCH_PEERS` may name other engines beside or instead of the
+//! command, as `{"name": ["program", "argument"]}`: a filter and a path follow. One that prints a number to
+//! stderr is taken at its word, in milliseconds; `tests/bench/filters.py` fills it in. The answers are written by `tests/bench/large_answers.py` into
 //! the folder that `RAINCHECK_BENCH_DATA` names, else into the temporary folder of cargo. Where
 //! `RAINCHECK_JQ_EXAMPLES` names a file of jq's own tests, such as its `man.test`, it is counted how many
 //! of them agree, and the others are shown.
@@ -12,8 +14,9 @@
     reason = "a benchmark of known answers ends at the first surprise, and tells its figures by the clock"
 )]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use raincheck_cache::{
@@ -54,8 +57,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let folder = data();
+    let peers = peers();
     for (at, (name, filter)) in COMPARED.iter().enumerate() {
-        compare(&filters, &folder.join(format!("{name}.json")), at, filter);
+        compare(&filters, &peers, &folder.join(format!("{name}.json")), at, filter);
     }
     ExitCode::SUCCESS
 }
@@ -64,21 +68,31 @@ fn limits() -> Limits {
     Limits { wall: Duration::from_secs(60), cpu: Duration::from_secs(60), ..Limits::default() }
 }
 
-fn compare(filters: &Filters, path: &Path, at: usize, text: &str) {
+/// Commands that run a filter.
+type Peers = BTreeMap<String, Vec<String>>;
+
+fn peers() -> Peers {
+    let named = std::env::var("RAINCHECK_BENCH_PEERS");
+    named.map_or_else(
+        |_| BTreeMap::from([("jq".to_owned(), vec!["jq".to_owned(), "-c".to_owned()])]),
+        |peers| serde_json::from_str(&peers).unwrap(),
+    )
+}
+
+fn compare(filters: &Filters, peers: &Peers, path: &Path, at: usize, text: &str) {
     let body = std::fs::read(path).unwrap();
     let index = scan(&body).unwrap();
     let view = View::new(&body, &index);
     let key = |revision| BodyKey { id: at as u128, revision };
     let filter = Filter::parse(text).unwrap();
     let limits = limits();
-    let mut jq = Vec::new();
+    let mut theirs: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     let mut cold = Vec::new();
     let mut warm = Vec::new();
     for round in 0..5 {
-        let mut answers = (Vec::new(), Outputs::default());
-        jq.push(timed(|| answers.0 = jq_outputs(text, path)));
+        let mut ours = Outputs::default();
         filters.clear();
-        cold.push(timed(|| answers.1 = filters.run(&filter, &view, key(round), &limits).unwrap()));
+        cold.push(timed(|| ours = filters.run(&filter, &view, key(round), &limits).unwrap()));
         let n_runs: u32 = if filter.is_path() { 20 } else { 1 };
         let time = timed(|| {
             for _ in 0..n_runs {
@@ -86,31 +100,39 @@ fn compare(filters: &Filters, path: &Path, at: usize, text: &str) {
             }
         });
         warm.push(time / n_runs);
-        let theirs: Vec<Value> = serde_json::Deserializer::from_slice(&answers.0)
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
-        let ours: Vec<Value> = serde_json::from_slice(&answers.1.into_array()).unwrap();
-        assert_eq!(theirs, ours, "{text}");
+        let ours: Vec<Value> = serde_json::from_slice(&ours.into_array()).unwrap();
+        for (name, command) in peers {
+            let (time, outputs) = run_peer(command, text, path);
+            theirs.entry(name).or_default().push(time);
+            assert_eq!(outputs, ours, "{name}: {text}");
+        }
     }
-    let (jq, cold, warm) = (middle(jq), middle(cold), middle(warm));
-    let ratio = |time: Duration| jq.as_secs_f64() / time.as_secs_f64();
-    let figure = json!({
-        "filter": text, "is_path": filter.is_path(), "jq, ms": millis(jq), "first, ms": millis(cold), "again, ms": millis(warm),
-        "jq / first": ratio(cold), "jq / again": ratio(warm),
-    });
-    println!("{figure}");
+    let (cold, warm) = (middle(cold), middle(warm));
+    println!(
+        "{}",
+        json!({ "filter": text, "is_path": filter.is_path(), "first, ms": millis(cold), "again, ms": millis(warm) })
+    );
+    for (name, times) in theirs {
+        let time = middle(times);
+        let over = |ours: Duration| time.as_secs_f64() / ours.as_secs_f64();
+        let figure = json!({
+            "filter": text, "by": name, "ms": millis(time), "over our first": over(cold), "over ours again": over(warm),
+        });
+        println!("{figure}");
+    }
 }
 
-fn jq_outputs(filter: &str, path: &Path) -> Vec<u8> {
-    let output = Command::new("jq")
-        .args(["-c", filter])
-        .arg(path)
-        .stderr(Stdio::inherit())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "jq {filter}");
-    output.stdout
+/// Runs a filter by another engine; returns how long it took, and its outputs.
+fn run_peer(command: &[String], filter: &str, path: &Path) -> (Duration, Vec<Value>) {
+    let (program, arguments) = command.split_first().unwrap();
+    let began = Instant::now();
+    let output = Command::new(program).args(arguments).arg(filter).arg(path).output().unwrap();
+    let whole = began.elapsed();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {filter}: {said}");
+    let outputs = serde_json::Deserializer::from_slice(&output.stdout);
+    let time = said.trim().parse().map_or(whole, |ms: f64| Duration::from_secs_f64(ms / 1e3));
+    (time, outputs.into_iter().map(Result::unwrap).collect())
 }
 
 fn timed(run: impl FnOnce()) -> Duration {
