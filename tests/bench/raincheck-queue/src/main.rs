@@ -4,6 +4,9 @@
 //! `raincheck-queue submit full|process CALLERS JOBS SECONDS FOLDER`
 //! `raincheck-queue open full|process 1 0 0 FOLDER`
 //! `raincheck-queue large full|process 1 MIB ROUNDS FOLDER`
+//! `raincheck-queue fill full|process 16 JOBS TTL_S FOLDER`
+//! `raincheck-queue look|expiries full|process 1 0 SECONDS FOLDER`
+//! `raincheck-queue polled full|process 1 MIB POLLS FOLDER`
 //!
 //! `drain`: the lane is held while the queue is filled, outside the clock; then WORKERS tasks run at
 //! once. The rate is of the tasks whose executor was called until all were done or SECONDS were over;
@@ -12,6 +15,12 @@
 //! `open`: opens what `submit` left in FOLDER, and prints seconds.
 //! `large`: one caller submits for a second, and then while a result of MIB is stored, round by round;
 //! prints the slowest acknowledgements, and how long a result took.
+//! `fill`: runs JOBS tasks to their end, which are kept for TTL_S seconds.
+//! `look`: times lists and submits of what `fill` left; `expiries`: the same for SECONDS after
+//! the retention of all of it was over.
+//! `polled`: times the status of a task whose result is MIB long.
+
+mod many;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -154,18 +163,31 @@ async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [what, durability, n, jobs, seconds, folder] = arguments.as_slice() else {
         return Err(
-            "usage: raincheck-queue drain|submit|open full|process N JOBS SECONDS FOLDER".into()
+            "usage: raincheck-queue drain|submit|open|large|fill|look|expiries|polled full|process N JOBS SECONDS FOLDER".into()
         );
     };
     let (n, n_jobs): (u32, u64) = (n.parse()?, jobs.parse()?);
     let at_most = Duration::from_secs(seconds.parse()?);
     let begun = Instant::now();
-    let n_mib = if what == "large" { jobs.parse()? } else { 0 };
+    let n_mib = if what == "large" || what == "polled" { jobs.parse()? } else { 0 };
     let handle = engine(durability == "full", n, n_mib, Path::new(folder))?;
     if what == "open" {
         handle.lanes().await?;
         println!("{:.3}", begun.elapsed().as_secs_f64());
         std::process::exit(0);
+    }
+    // Opening is not part of the first call.
+    handle.lanes().await?;
+    match what.as_str() {
+        "fill" => {
+            many::fill(&handle, n_jobs, at_most).await?;
+            drop(handle);
+            return Ok(());
+        }
+        "look" => return many::look(&handle).await,
+        "expiries" => return many::expiries(&handle, at_most).await,
+        "polled" => return many::polled(&handle, usize::try_from(at_most.as_secs())?).await,
+        _ => {}
     }
     if what == "large" {
         large(&handle, at_most.as_secs()).await?;
