@@ -189,6 +189,8 @@ fn supervisors(below: &Path) -> Vec<(Pid, PathBuf)> {
     });
     pids.filter_map(|pid| Some((pid, folder_of(pid)?)))
         .filter(|(_, folder)| folder.starts_with(below))
+        // One that waits for its program may have a task by the time it is killed.
+        .filter(|(_, folder)| !folder.to_string_lossy().contains("/.next-"))
         .collect()
 }
 

@@ -35,7 +35,7 @@ use folder::Folder;
 pub(crate) use folder::blocking;
 
 #[cfg(unix)]
-pub(crate) use apart::{reattach, reattach_stranger, run as run_apart};
+pub(crate) use apart::{prepare, reattach, reattach_stranger, run as run_apart};
 
 /// The grace when the server itself ends, which gives its attempts half a second.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(250);

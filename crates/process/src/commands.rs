@@ -232,6 +232,10 @@ impl Executor for Shelf {
     async fn on_outcome_committed(&self, id: TaskId, number: u32) {
         #[cfg(unix)]
         self.supervisors.kept(id, number).await;
+        #[cfg(unix)]
+        if self.is_supervised {
+            attempt::prepare(&self.root, &self.supervisors);
+        }
         attempt::let_go(&self.root, id, number).await;
     }
 

@@ -17,6 +17,8 @@ pub(crate) fn of(root: &Path) -> io::Result<Vec<TaskId>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         all => all?,
     };
+    #[cfg(unix)]
+    crate::supervisor::clear_unused(root)?;
     let mut found = Vec::new();
     for entry in all {
         let entry = entry?;

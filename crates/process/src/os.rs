@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub(crate) use unix::{
     Copy, Nest, Process, Scale, Woken, end_marked, end_stranger, exit_now, is_for_now,
     keep_offspring, listen_as_this_process, listener_of, move_out, output_of_lost, place_fault,
-    receive, send, settle_in, spawn, spawn_apart, try_receive, warm_up,
+    receive, send, settle_in, spawn, spawn_apart, warm_up,
 };
 #[cfg(not(unix))]
 pub(crate) use unsupported::{Process, Scale, place_fault, spawn};

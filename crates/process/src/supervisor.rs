@@ -28,6 +28,8 @@ mod link;
 #[cfg(unix)]
 mod place;
 #[cfg(unix)]
+mod ready;
+#[cfg(unix)]
 mod reason;
 #[cfg(unix)]
 mod record;
@@ -45,15 +47,17 @@ use std::io;
 use std::process::ExitCode;
 
 #[cfg(unix)]
-pub(crate) use forks::Generation;
+pub(crate) use forks::{ForkServer, Generation, Need};
 #[cfg(unix)]
 pub(crate) use place::{Attached, Place};
+#[cfg(unix)]
+pub(crate) use ready::{Ready, clear_unused, folder_ahead};
 #[cfg(unix)]
 pub(crate) use reason::{Halt, Reason};
 #[cfg(unix)]
 pub(crate) use record::{End, Record};
 #[cfg(unix)]
-pub(crate) use supervisors::Supervisors;
+pub(crate) use supervisors::{Supervisors, discard};
 #[cfg(unix)]
 pub(crate) use wire::{Said, Talk, Told, Work};
 

@@ -1,6 +1,7 @@
 //! An attempt in the hands of a supervisor: this side only starts it, listens, and learns its end.
 
 mod ending;
+mod start;
 mod talk;
 
 use std::io;
@@ -19,11 +20,14 @@ use super::folder::{Folder, blocking};
 use super::{no_folder, order};
 use crate::os::is_for_now;
 use crate::patience::within;
-use crate::supervisor::{Attached, Generation, Said, Supervisors, Talk, Told, Work};
+use crate::supervisor::{Attached, Said, Supervisors, Talk, Told, Work};
 use crate::tool::CommandTool;
 
 use ending::{Left, Seen};
+use start::{NotStarted, Started};
 use talk::{Heard, Line};
+
+pub(crate) use start::prepare;
 
 /// How long a supervisor that was asked for may take to say that it is there.
 const HERE: Duration = Duration::from_secs(10);
@@ -40,16 +44,21 @@ pub(crate) async fn run(
     context: &TaskContext,
 ) -> Outcome {
     let folder = Folder::of(root, context.id(), context.attempt_number());
-    let (talk, pid) = match begin(tool, &folder, supervisors, &attempt, context).await {
-        Begun::Told(talk, pid) => (talk, pid),
+    let line = match begin(tool, &folder, supervisors, &attempt, context).await {
+        Begun::Told(line) => line,
         Begun::Not(outcome) => {
             folder.clear().await;
             return outcome;
         }
     };
-    let mut seen = Seen { pid, ..Seen::default() };
-    let line = Line { talk, pid, is_announced: false };
-    match talk::listen(line, tool, &folder, &attempt, context).await {
+    let mut seen = Seen { pid: line.pid(), ..Seen::default() };
+    let listen = talk::listen(line, tool, &folder, &attempt, context);
+    let heard = tokio::select! {
+        heard = listen => heard,
+        // A short program leaves no time for it.
+        never = start::prepare_soon(root, supervisors) => match never {},
+    };
+    match heard {
         (is_announced, Heard::End(record, talk)) => {
             let seen = Seen { is_announced, ..seen };
             let outcome = ending::of(tool, &folder, *record, context, seen).await;
@@ -73,8 +82,8 @@ pub(crate) async fn run(
 
 /// How the start of an attempt went.
 enum Begun {
-    /// Its supervisor was told what to run; with the number of its process.
-    Told(Talk, Option<i32>),
+    /// Its supervisor was told what to run.
+    Told(Line),
     /// Nothing ran, and nothing will.
     Not(Outcome),
 }
@@ -88,10 +97,10 @@ async fn begin(
 ) -> Begun {
     let begun = async {
         let mut work = work(tool, folder, attempt, context)?;
-        let (started, leased) =
-            tokio::join!(start(supervisors, folder, work.is_synced), context.protocol().leased());
+        let start = start::start(supervisors, folder, work.is_synced);
+        let (started, leased) = tokio::join!(start, context.protocol().leased());
         // A supervisor that is not told what to run ends by itself, and nothing ran.
-        let Started { mut talk, generation, are_names_synced } =
+        let Started { mut talk, pid, generation, are_names_synced } =
             started.map_err(|error| match error {
                 NotStarted::Folder(error) => no_folder(&error),
                 NotStarted::Process(error) => ending::no_supervisor(tool, &error),
@@ -103,12 +112,13 @@ async fn begin(
         let told = async {
             work.are_names_synced = are_names_synced;
             talk.tell(&Told::Run(Box::new(work))).await.ok()?;
-            // Until it says so nobody holds the attempt.
-            let Some(Said::Here { pid }) = talk.hear().await else { return None };
-            Some(i32::try_from(pid).ok())
+            // Until it says something nobody holds the attempt.
+            talk.hear::<Said>().await
         };
         match within(HERE, told).await {
-            Some(Some(pid)) => return Ok(Some((talk, pid))),
+            Some(Some(first)) => {
+                return Ok(Some(Line { talk, pid, first: Some(first), is_announced: false }));
+            }
             Some(None) => {}
             None => supervisors.replace(generation).await,
         }
@@ -117,54 +127,13 @@ async fn begin(
         if blocking(move || Ok(place.revoke())).await.unwrap_or(false) {
             return Err(ending::no_supervisor(tool, &io::ErrorKind::BrokenPipe.into()));
         }
-        Ok(Some((talk, None)))
+        Ok(Some(Line { talk, pid, first: None, is_announced: false }))
     };
     match begun.await {
-        Ok(Some((talk, pid))) => Begun::Told(talk, pid),
+        Ok(Some(line)) => Begun::Told(line),
         Ok(None) => Begun::Not(Outcome::Cancelled),
         Err(error) => Begun::Not(Outcome::Failed(error)),
     }
-}
-
-/// Why a supervisor could not be started.
-enum NotStarted {
-    Folder(io::Error),
-    Process(io::Error),
-}
-
-/// A supervisor that waits to be told what to run.
-struct Started {
-    talk: Talk,
-    generation: Generation,
-    /// Whether the names on the way to its folder survive a loss of power.
-    are_names_synced: bool,
-}
-
-/// Makes the folder of an attempt and starts a supervisor in it, which does not know yet what to run.
-/// The names of its folder are made to last while it comes up.
-async fn start(
-    supervisors: &Supervisors,
-    folder: &Folder,
-    is_synced: bool,
-) -> Result<Started, NotStarted> {
-    let (folder, server) = (folder.clone(), supervisors.server());
-    let start = move || {
-        let place = folder.place();
-        let seat = match folder.create().and_then(|()| place.seat()) {
-            Ok(seat) => seat,
-            Err(error) => return Ok(Err(NotStarted::Folder(error))),
-        };
-        let launched = server.launch(&seat).map(|generation| {
-            // What fails here is tried again by the supervisor, which has to say why.
-            let are_names_synced = is_synced && place.sync_names().is_ok();
-            (seat.near, generation, are_names_synced)
-        });
-        Ok(launched.map_err(NotStarted::Process))
-    };
-    let (near, generation, are_names_synced) =
-        blocking(start).await.unwrap_or_else(|error| Err(NotStarted::Process(error)))?;
-    let talk = Talk::of(near).map_err(NotStarted::Process)?;
-    Ok(Started { talk, generation, are_names_synced })
 }
 
 /// Takes up an attempt that another server began; `None` when nothing is left of it.
@@ -219,7 +188,7 @@ async fn take_up(
     };
     match persist(context, "an attempt cannot be reattached", attach).await {
         Ok(Some((talk, pid))) => {
-            let line = Line { talk, pid, is_announced };
+            let line = Line { talk, pid, first: None, is_announced };
             match talk::listen(line, tool, folder, attempt, context).await {
                 (is_announced, Heard::End(record, talk)) => {
                     seen.is_announced = is_announced;

@@ -23,6 +23,10 @@ use crate::supervisor::Place;
 /// How often it is tried to remove a folder into which somebody writes meanwhile.
 const REMOVALS: usize = 20;
 
+/// The number of the first attempt of a task.
+#[cfg(unix)]
+const FIRST: u32 = 1;
+
 /// The folder of one attempt. Only its owner may look into it.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
@@ -44,6 +48,28 @@ impl Folder {
         let task = task.to_owned();
         let supervisor = task.join(format!("a{number}.supervisor"));
         Self { attempt: task.join(format!("a{number}")), supervisor, task }
+    }
+
+    /// Returns the folder of the first attempt below that of its task.
+    #[cfg(unix)]
+    pub(super) fn first_below(task: &Path) -> Self {
+        Self::below(task, FIRST)
+    }
+
+    /// Tells whether it is that of the first attempt.
+    #[cfg(unix)]
+    pub(super) fn is_of_first(&self) -> bool {
+        self.attempt == self.task.join(format!("a{FIRST}"))
+    }
+
+    /// Takes a folder that was made for a task to come, with all that is in it.
+    ///
+    /// # Errors
+    /// When the task has a folder already, or the system refuses.
+    #[cfg(unix)]
+    pub(super) fn take_over(&self, task: &Path) -> io::Result<()> {
+        // A folder that is there is replaced only if it is empty.
+        std::fs::rename(task, &self.task)
     }
 
     /// Makes the folder, empty. Blocks.

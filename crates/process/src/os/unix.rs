@@ -38,7 +38,7 @@ use crate::order::Order;
 pub(crate) use apart::{
     end_stranger, listen_as_this_process, listener_of, output_of_lost, spawn_apart,
 };
-pub(crate) use handover::{receive, send, try_receive};
+pub(crate) use handover::{receive, send};
 pub(crate) use nest::{Copy, Nest, Woken, move_out, settle_in};
 pub(crate) use offspring::keep_offspring;
 pub(crate) use process::{Process, Scale, end_marked};

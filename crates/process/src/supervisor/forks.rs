@@ -1,17 +1,16 @@
 //! The process that supervisors are copies of: both its ends.
 //!
 //! To start this binary again costs several times what a short program costs. So it is done once:
-//! the fork server waits, with one thread and nothing in memory, and a supervisor is a copy of it. One
-//! copy is always made in advance, and the server holds the line to it: a start is one message to a
-//! process that is ready. When starts come faster than copies are made, the fork server makes one for
-//! each that is asked for.
+//! the fork server waits, with one thread and nothing in memory, and a supervisor is a copy of it.
+//! [One](super::Ready) is made before it is needed, so that a start is one message to a process that is
+//! ready.
 //! It is also the next of kin: what a supervisor that is killed leaves running is handed to it, and
 //! ended.
 //!
 //! It ends when its server is gone and the last of its supervisors has ended.
 
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,11 +24,11 @@ use super::place::Seat;
 use super::role;
 use crate::os::{self, Copy, Nest, Woken};
 
-/// Asks for a supervisor; its four files come with the word.
+/// Asks for a supervisor that is needed now; its four files come with the word.
 const FORK: u8 = b'f';
 
-/// Asks for a copy that is made in advance. The answer is the same word, with the line to it.
-const SPARE: u8 = b's';
+/// Asks for a supervisor that is needed later, in the same way.
+const AHEAD: u8 = b'a';
 
 /// Asks for an answer once a copy is gone and no orphan is left. The socket for the answer comes with the
 /// word, and in it the number of the copy.
@@ -49,7 +48,7 @@ pub(crate) struct ForkServer {
 
 /// Which of the processes that one server started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Generation(u64);
+pub(crate) struct Generation(pub(super) u64);
 
 #[derive(Debug)]
 struct Running {
@@ -58,24 +57,20 @@ struct Running {
     child: Child,
 }
 
-impl Running {
-    /// Gives the files of a seat to a supervisor, and asks for the next one.
-    fn launch(&self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
-        // The line to the copy that was made in advance, if there is an answer already.
-        let answer = os::try_receive(&self.socket);
-        let spare = match &answer {
-            Ok(Some((SPARE, lines))) => lines.first(),
-            Ok(_) | Err(_) => None,
-        };
-        // One that was killed while it waited does not take them.
-        if spare.is_none_or(|spare| os::send(spare, FORK, files).is_err()) {
-            os::send(&self.socket, FORK, files)?;
+/// When a supervisor is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    Now,
+    /// Later: first it makes itself quick to begin.
+    Later,
+}
+
+impl Need {
+    const fn word(self) -> u8 {
+        match self {
+            Self::Now => FORK,
+            Self::Later => AHEAD,
         }
-        if answer.is_ok() {
-            // Without one the next start takes a little longer.
-            let _ = os::send(&self.socket, SPARE, &[]);
-        }
-        Ok(())
     }
 }
 
@@ -92,19 +87,18 @@ impl ForkServer {
     ///
     /// # Errors
     /// When no process can be started; nothing will run then.
-    pub(crate) fn launch(&self, seat: &Seat) -> io::Result<Generation> {
+    pub(crate) fn launch(&self, seat: &Seat, need: Need) -> io::Result<Generation> {
         let mut running = self.lock();
         let files =
             [seat.far.as_fd(), seat.listener.as_fd(), seat.lock.as_fd(), seat.folder.as_fd()];
         if let Some(known) = &*running {
-            match known.launch(&files) {
+            match os::send(&known.socket, need.word(), &files) {
                 Ok(()) => return Ok(known.generation),
                 Err(error) => tracing::warn!(%error, "the fork server is gone; another is started"),
             }
         }
         let fresh = self.start()?;
-        os::send(&fresh.socket, FORK, &files)?;
-        os::send(&fresh.socket, SPARE, &[])?;
+        os::send(&fresh.socket, need.word(), &files)?;
         Ok(running.insert(fresh).generation)
     }
 
@@ -199,44 +193,22 @@ impl Role {
         }
         match os::receive(socket) {
             Ok(Some((TIDY, files))) => self.asked.extend(files.into_iter().filter_map(question)),
-            Ok(Some((FORK, files))) => self.give(&files),
-            Ok(Some((SPARE, _))) => self.advance(),
+            Ok(Some((FORK, files))) => self.make_copy(files, Need::Now),
+            Ok(Some((AHEAD, files))) => self.make_copy(files, Need::Later),
             Ok(Some(_)) => {}
             Ok(None) | Err(_) => self.server = None,
         }
         true
     }
 
-    /// Makes a supervisor, and gives it the files of a seat.
-    fn give(&mut self, files: &[OwnedFd]) {
-        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-        if let Some(copy) = self.make_copy() {
-            // One that was killed already is missed by the server, which hears nothing of it.
-            let _ = os::send(&copy, FORK, &files);
-        }
-    }
-
-    /// Makes a copy in advance, and hands the line to it to the server.
-    fn advance(&mut self) {
-        let copy = self.make_copy();
-        let line: Vec<_> = copy.iter().map(AsFd::as_fd).collect();
-        if let Some(server) = &self.server {
-            // Without a copy there is an answer all the same, or the server would ask for none again.
-            // Should nobody take the line, that ends the copy.
-            let _ = os::send(server, SPARE, &line);
-        }
-    }
-
-    /// Makes a copy, which waits for its files, and returns the line to it.
-    fn make_copy(&mut self) -> Option<UnixStream> {
-        let (near, far) = UnixStream::pair().ok()?;
-        match self.nest.copy() {
-            Ok(Copy::Original) => Some(near),
-            Ok(Copy::New) => {
-                drop((near, self.server.take(), std::mem::take(&mut self.asked)));
-                os::exit_now(std::panic::catch_unwind(|| supervise(&far)).unwrap_or(101));
-            }
-            Err(_) => None,
+    /// Makes a supervisor, which has the files of a seat. One that cannot be made is missed by the
+    /// server, which hears the end of its line.
+    fn make_copy(&mut self, files: Vec<OwnedFd>, need: Need) {
+        if matches!(self.nest.copy(), Ok(Copy::New)) {
+            drop((self.server.take(), std::mem::take(&mut self.asked)));
+            let supervise = || supervise(files, need);
+            let supervise = std::panic::AssertUnwindSafe(supervise);
+            os::exit_now(std::panic::catch_unwind(supervise).unwrap_or(101));
         }
     }
 }
@@ -249,11 +221,12 @@ fn question(socket: OwnedFd) -> Option<(i32, UnixStream)> {
 }
 
 /// Is a supervisor, in a copy of the fork server.
-fn supervise(far: &UnixStream) -> u8 {
-    let Ok(runtime) = os::move_out().and_then(|()| role::prepare()) else { return 1 };
-    os::warm_up();
-    let Ok(Some((FORK, files))) = os::receive(far) else { return 0 };
+fn supervise(files: Vec<OwnedFd>, need: Need) -> u8 {
     let Ok([near, listener, lock, folder]) = <[OwnedFd; 4]>::try_from(files) else { return 2 };
+    let Ok(runtime) = os::move_out().and_then(|()| role::prepare()) else { return 1 };
+    if need == Need::Later {
+        os::warm_up();
+    }
     let settled = os::settle_in(folder.as_fd(), lock.as_fd());
     drop(folder);
     match settled.and_then(|()| role::run(runtime, near, listener)) {

@@ -3,7 +3,7 @@
 //! ```text
 //! lock        locked for as long as the supervisor lives; its last words, should it panic
 //! socket      where it listens
-//! begun       there before the program is started, and never without
+//! begun       there before the program is started, and never without; another name of the lock
 //! end.json    how the program ended
 //! ```
 
@@ -144,7 +144,13 @@ impl Place {
     /// When it is noted already, or cannot be: do not start it.
     pub(crate) fn begin(&self, is_synced: bool, are_names_synced: bool) -> io::Result<()> {
         let path = self.0.join("begun");
-        OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
+        // A second name costs a tenth of a new file. Not every file system has them.
+        match std::fs::hard_link(self.0.join("lock"), &path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
+            }
+            linked => linked?,
+        }
         if !is_synced {
             return Ok(());
         }

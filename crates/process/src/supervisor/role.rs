@@ -16,6 +16,7 @@ use tokio::time::sleep;
 
 use super::link::{Link, Taken};
 use super::place::Place;
+use super::ready::clear_own;
 use super::reason::{Halt, Reason};
 use super::record::{End, Record};
 use super::spool::Spool;
@@ -76,7 +77,10 @@ pub(super) fn run(runtime: Runtime, near: OwnedFd, listener: OwnedFd) -> io::Res
 async fn hold(mut talk: Talk, listener: &UnixListener) -> io::Result<()> {
     Link::greet(&mut talk).await?;
     // A server that is gone before it said what to run leaves nothing to do and nothing to tell.
-    let Some(Told::Run(work)) = talk.hear().await else { return Ok(()) };
+    let Some(Told::Run(work)) = talk.hear().await else {
+        clear_own();
+        return Ok(());
+    };
     let id = work.id.parse().map_err(io::Error::other)?;
 
     let place = Place::new(&work.place);

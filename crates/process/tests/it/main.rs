@@ -2,6 +2,9 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod ahead;
+#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod begin;

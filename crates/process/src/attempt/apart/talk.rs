@@ -32,8 +32,20 @@ pub(super) struct Line {
     pub(super) talk: Talk,
     /// The number of its process, once it was told.
     pub(super) pid: Option<i32>,
+    /// What it said already.
+    pub(super) first: Option<Said>,
     /// It is on record that its program runs.
     pub(super) is_announced: bool,
+}
+
+impl Line {
+    /// Returns the number of its process, once it was told.
+    pub(super) fn pid(&self) -> Option<i32> {
+        match self.first {
+            Some(Said::Here { pid }) => i32::try_from(pid).ok(),
+            Some(_) | None => self.pid,
+        }
+    }
 }
 
 /// Passes on what the supervisor says, and what it is to do, until its last word; tells whether it is
@@ -45,7 +57,7 @@ pub(super) async fn listen(
     attempt: &Attempt,
     context: &TaskContext,
 ) -> (bool, Heard) {
-    let Line { talk, pid, mut is_announced } = line;
+    let Line { talk, pid, first, mut is_announced } = line;
     let begun = Notify::new();
     // A store that is slow holds up nothing else that is said.
     let announce = async {
@@ -60,7 +72,7 @@ pub(super) async fn listen(
     };
     let limit = attempt.record.task.limits.run_timeout;
     let heard = tokio::select! {
-        heard = Conversation { talk, pid, tool, folder, context, begun: &begun }.hold(limit) => heard,
+        heard = Conversation { talk, pid, tool, folder, context, begun: &begun }.hold(first, limit) => heard,
         never = announce => match never {},
     };
     (is_announced, heard)
@@ -76,14 +88,14 @@ struct Conversation<'a> {
 }
 
 impl Conversation<'_> {
-    async fn hold(mut self, run_timeout: Option<Duration>) -> Heard {
+    async fn hold(mut self, mut first: Option<Said>, run_timeout: Option<Duration>) -> Heard {
         let (mut is_told, mut ended_by_us) = (false, None);
         // The supervisor keeps the limit; this is for one that cannot.
         let run_timeout = run_timeout.map(|limit| limit + self.tool.grace + STUCK);
         let mut watch = std::pin::pin!(Watch::over(run_timeout));
         loop {
             let said = tokio::select! {
-                said = self.talk.hear() => said,
+                said = async { match first.take() { None => self.talk.hear().await, said => said } } => said,
                 () = self.context.cancellation_token().cancelled(), if !is_told => {
                     is_told = true;
                     if let Some(stop) = self.context.stop_reason() {

@@ -29,20 +29,10 @@ pub(crate) fn send(socket: &impl AsFd, word: u8, files: &[BorrowedFd<'_>]) -> io
 
 /// Receives the next word and the files that came with it; `None` when the other end is gone.
 pub(crate) fn receive(socket: &UnixStream) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    receive_by(socket, RecvFlags::empty())
-}
-
-/// Does as [`receive`], but fails when nothing has come yet.
-pub(crate) fn try_receive(socket: &UnixStream) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
-    receive_by(socket, RecvFlags::DONTWAIT)
-}
-
-fn receive_by(socket: &UnixStream, how: RecvFlags) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
     let mut word = [0];
-    let read =
-        recvmsg(socket, &mut [IoSliceMut::new(&mut word)], &mut with, how.union(close_at_exec()))?;
+    let read = recvmsg(socket, &mut [IoSliceMut::new(&mut word)], &mut with, close_at_exec())?;
     let mut files = Vec::new();
     for message in with.drain() {
         if let RecvAncillaryMessage::ScmRights(some) = message {
