@@ -8,6 +8,7 @@
 //!
 //! Clients find the listener through an [`endpoint`] file that only its owner can read [SEC-4].
 //! [`client`] is how they call it.
+//! [`websocket`] is for peers that stay connected.
 //! [`artifacts`] serves files by signed links [ART-2], [`control`] takes calls of its owner's own programs.
 //!
 //! The crate reads no clock. Timers run on tokio's time and count only what the process could run
@@ -44,7 +45,11 @@ pub mod private;
 
 pub mod ownership;
 
+pub mod keeper;
+
 pub mod client;
+
+pub mod websocket;
 
 pub use error::{Error, ErrorKind};
 pub use options::{Bearer, Later, Limits, Options, Origin, Policy, Surface};

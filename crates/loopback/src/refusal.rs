@@ -38,6 +38,8 @@ pub(crate) enum Refusal {
     BrokenBody,
     /// The nonce is none.
     BadNonce,
+    /// Only a WebSocket is served here.
+    NoWebSocket,
     /// Nothing is here.
     NoRoute,
 }
@@ -49,7 +51,9 @@ const NOT_FOR_PAGES: &str =
 impl Refusal {
     const fn status(self) -> StatusCode {
         match self {
-            Self::MalformedHost | Self::BrokenBody | Self::BadNonce => StatusCode::BAD_REQUEST,
+            Self::MalformedHost | Self::BrokenBody | Self::BadNonce | Self::NoWebSocket => {
+                StatusCode::BAD_REQUEST
+            }
             Self::ForeignHost | Self::ForeignOrigin | Self::ForeignSite => StatusCode::FORBIDDEN,
             Self::LongTarget => StatusCode::URI_TOO_LONG,
             Self::LongHead => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -75,7 +79,8 @@ impl Refusal {
             | Self::NotJson
             | Self::SlowBody
             | Self::BrokenBody
-            | Self::BadNonce => Kind::InvalidRequest,
+            | Self::BadNonce
+            | Self::NoWebSocket => Kind::InvalidRequest,
         }
     }
 
@@ -108,6 +113,10 @@ impl Refusal {
             Self::BadNonce => (
                 "`nonce` is not 1 to 128 characters of base64url",
                 "send random bytes as base64url without padding",
+            ),
+            Self::NoWebSocket => (
+                "only a WebSocket is served here",
+                "ask for one: GET with Upgrade: websocket and Sec-WebSocket-Version: 13",
             ),
             Self::NoRoute => ("nothing is here", "check the path"),
         }

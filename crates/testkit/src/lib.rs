@@ -1,9 +1,11 @@
 //! What tests of Raincheck and of its embedders share.
 //!
 //! [`conformance`] holds every store to the same behaviour, the bundled ones and anybody's.
-//! [`disk`] is a disk that loses power, fills up and fails.
+//! [`disk`] is a disk that loses power, fills up and fails. [`editor`] is a Unity editor without Unity.
 
 pub mod conformance;
+
+pub mod editor;
 
 #[cfg(target_os = "linux")]
 pub mod disk;

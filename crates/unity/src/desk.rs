@@ -1,0 +1,418 @@
+//! Who is connected, which calls are in whose hands, and who waits for them.
+//!
+//! A plain value: the present instant comes in, and what is to be said to connections goes out. What
+//! waits for whom is the caller's business.
+
+pub(crate) mod choices;
+pub(crate) mod editor;
+pub(crate) mod run;
+pub(crate) mod stage;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::LaneId;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::WaitReason;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::backend::{Ask, Introduction, Target};
+use crate::lanes;
+use crate::settings::Settings;
+use crate::wire::RequestId;
+
+use choices::Choices;
+use editor::{Editor, Link};
+use run::{Report, Run};
+use stage::{Move, Stage};
+
+/// What an editor is known by: the path of its project.
+pub(crate) type Key = Arc<str>;
+
+/// The calls that an editor says it has, with the names of those that are jobs.
+pub(crate) type Has = BTreeMap<RequestId, Option<String>>;
+
+/// Editors and calls.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    pub(crate) editors: BTreeMap<Key, Editor>,
+    pub(crate) runs: BTreeMap<RequestId, Run>,
+    pub(crate) choices: Choices,
+    /// Whether editors of other projects than the server's own were ever known.
+    pub(crate) has_had_others: bool,
+    n_links: u64,
+}
+
+/// A connection that was let in.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) key: Key,
+    pub(crate) serial: u64,
+    /// What is to be asked of the editor first.
+    pub(crate) asks: Vec<Ask>,
+}
+
+/// Where the editor of a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// Connected.
+    Here,
+    /// Away, and expected back until then.
+    Away(Instant),
+    /// Not heard of since the call was taken up again.
+    Unheard,
+}
+
+impl Desk {
+    // Editors.
+
+    /// Lets an editor in that has proved itself. Another connection of the same project is over. `None`
+    /// when there are too many editors.
+    pub(crate) fn attach(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+        introduction: Introduction,
+        asks: mpsc::Sender<Ask>,
+    ) -> Option<Attached> {
+        let key: Key = introduction.project_path.as_str().into();
+        self.forget_the_gone(now, settings);
+        if !self.editors.contains_key(&key) && self.editors.len() >= settings.max_editors {
+            return None;
+        }
+        self.n_links += 1;
+        let serial = self.n_links;
+        let link = Link { serial, asks };
+        let has = introduction.has.clone().map(|has| has.into_iter().collect::<BTreeMap<_, _>>());
+        let lane = lane_of(settings.project.as_deref(), &key);
+        self.has_had_others |= lane.as_str() != lanes::DEFAULT;
+        match self.editors.get_mut(&key) {
+            Some(editor) => {
+                if let Some(older) = editor.come_back(link, introduction) {
+                    older.leave(
+                        crate::backend::code::SUPERSEDED,
+                        "another connection of the same project took its place",
+                    );
+                }
+            }
+            None => {
+                self.editors
+                    .insert(Arc::clone(&key), Editor::new(lane.clone(), link, introduction));
+            }
+        }
+        let asks = has.map_or_else(Vec::new, |has| self.settle(&key, &lane, has));
+        self.tell_runs(&key);
+        Some(Attached { key, serial, asks })
+    }
+
+    /// Compares the calls that an editor should have with those that it has [LEASE-6].
+    fn settle(&mut self, key: &Key, lane: &LaneId, has: Has) -> Vec<Ask> {
+        let mut asks = Vec::new();
+        for (request, run) in &mut self.runs {
+            asks.extend(settle_one(*request, run, (key, lane, &has), self.has_had_others));
+        }
+        if let Some(editor) = self.editors.get_mut(key) {
+            editor.had = has;
+        }
+        asks
+    }
+
+    /// Compares a call that was taken up with what editors said before of what they have.
+    pub(crate) fn settle_again(&mut self, request: RequestId) {
+        let Some(run) = self.runs.get_mut(&request) else { return };
+        let mut asks = Vec::new();
+        for (key, editor) in self.editors.iter().filter(|(_, editor)| editor.link.is_some()) {
+            if editor.reports_calls && run.is_unheard {
+                let told =
+                    settle_one(request, run, (key, &editor.lane, &editor.had), self.has_had_others);
+                asks.extend(told.into_iter().map(|ask| (Arc::clone(key), ask)));
+            }
+        }
+        for (key, ask) in asks {
+            self.ask(&key, ask);
+        }
+    }
+
+    /// A connection is over. `false` when another took its place before.
+    pub(crate) fn detach(&mut self, now: Instant, key: &Key, serial: u64) -> bool {
+        let Some(editor) = self.editors.get_mut(key).filter(|editor| editor.is_linked_by(serial))
+        else {
+            return false;
+        };
+        editor.go(now);
+        let reports_calls = editor.reports_calls;
+        if !reports_calls {
+            // It will not say what became of its calls.
+            for run in self.runs.values_mut().filter(|run| run.editor.as_ref() == Some(key)) {
+                run.step(Move::Abandon);
+            }
+        }
+        self.tell_runs(key);
+        true
+    }
+
+    /// Finds the editor of a connection, if that is its current one.
+    pub(crate) fn linked(&mut self, key: &Key, serial: u64) -> Option<&mut Editor> {
+        self.editors.get_mut(key).filter(|editor| editor.is_linked_by(serial))
+    }
+
+    /// Forgets editors that did not come back, and returns when the next one is to be forgotten.
+    pub(crate) fn forget_the_gone(&mut self, now: Instant, settings: &Settings) -> Option<Instant> {
+        let Self { editors, runs, .. } = self;
+        editors.retain(|_, editor| editor.back_by(settings).is_none_or(|by| now < by));
+        // What nobody waits for, and nobody will tell of any more.
+        runs.retain(|_, run| {
+            let is_known = run.editor.as_ref().is_none_or(|key| editors.contains_key(key));
+            is_known || !run.members.is_empty() || !run.uncommitted.is_empty()
+        });
+        self.editors.values().filter_map(|editor| editor.back_by(settings)).min()
+    }
+
+    /// The editors that a call may go to.
+    fn candidates(&self) -> impl Iterator<Item = (&Key, &Editor)> {
+        self.editors.iter().filter(|(_, editor)| !editor.has_quit)
+    }
+
+    /// Returns the editor that a caller's calls go to; `None` while none is known.
+    ///
+    /// # Errors
+    /// When there are several and none was selected, or the one that was selected is gone.
+    pub(crate) fn target(&self, scope: &Scope) -> Result<Option<Key>, Error> {
+        if let Some(chosen) = self.choices.of(scope) {
+            if self.candidates().any(|(key, _)| key == chosen) {
+                return Ok(Some(Arc::clone(chosen)));
+            }
+            if self.candidates().next().is_some() {
+                return Err(self.ambiguous("the editor that was selected is gone"));
+            }
+        }
+        let mut all = self.candidates();
+        match (all.next(), all.next()) {
+            (only, None) => Ok(only.map(|(key, _)| Arc::clone(key))),
+            (_, Some(_)) => {
+                Err(self.ambiguous("several editors are connected and none is selected"))
+            }
+        }
+    }
+
+    fn ambiguous(&self, why: &str) -> Error {
+        let named: Vec<_> = self.candidates().map(|(key, editor)| editor.named(key)).collect();
+        let names: Vec<String> = named.iter().map(editor::Named::words).collect();
+        let words = format!("{why}; there are: {}", names.join(", "));
+        let details = raincheck_core::content::Json::of(&serde_json::json!({
+            "reason": "no_editor_selected", "editors": named,
+        }));
+        let error = Error::new(Kind::InvalidParams, words)
+            .with_hint("call select_editor with the instance of one of them");
+        match details {
+            Ok(details) => error.with_details(details),
+            Err(_) => error,
+        }
+    }
+
+    /// Selects an editor for a caller by its instance, its name or its path.
+    ///
+    /// # Errors
+    /// When it names none, or several.
+    pub(crate) fn select(&mut self, scope: &Scope, wanted: &str) -> Result<Key, Error> {
+        let path = crate::wire::path(wanted);
+        let by = |is: &dyn Fn(&Key, &Editor) -> bool| -> Vec<Key> {
+            self.candidates()
+                .filter(|(key, editor)| is(key, editor))
+                .map(|(key, _)| Arc::clone(key))
+                .collect()
+        };
+        let found = [
+            by(&|_, editor| *editor.instance == *wanted),
+            by(&|key, _| **key == *path),
+            by(&|_, editor| *editor.name == *wanted),
+        ];
+        let Some(found) = found.into_iter().find(|found| !found.is_empty()) else {
+            return Err(self.ambiguous("no editor is known by that"));
+        };
+        let [key] = &found[..] else {
+            return Err(self.ambiguous("several editors are known by that"));
+        };
+        self.choices.choose(scope, key);
+        Ok(Arc::clone(key))
+    }
+
+    /// Returns why calls of a lane have to wait; `None` when they need not.
+    pub(crate) fn hold_of(&self, lane: &LaneId) -> Option<WaitReason> {
+        const DISCONNECTED: WaitReason = WaitReason::new("disconnected");
+        if lane.as_str() == lanes::JOINED {
+            return None;
+        }
+        let is_control = lane.as_str() == lanes::CONTROL;
+        let own = self.editors.values().find(|editor| editor.lane == *lane && !is_control);
+        if let Some(editor) = own {
+            return editor.hold();
+        }
+        // The default lane is everybody's while its own editor is not known.
+        let is_shared = is_control || lane.as_str() == lanes::DEFAULT;
+        if !is_shared {
+            return Some(DISCONNECTED);
+        }
+        let holds = self
+            .candidates()
+            .map(|(_, editor)| if is_control { editor.away() } else { editor.hold() });
+        holds.min_by_key(Option::is_some).unwrap_or(Some(DISCONNECTED))
+    }
+
+    // Calls.
+
+    /// Says to the editor of a call that something is wanted; `false` when it cannot be told now.
+    pub(crate) fn ask(&self, key: &Key, ask: Ask) -> bool {
+        let link = self.editors.get(key).and_then(|editor| editor.link.as_ref());
+        link.is_some_and(|link| link.asks.try_send(ask).is_ok())
+    }
+
+    /// Finds a call by what it is named by.
+    pub(crate) fn run_of(&mut self, target: &Target) -> Option<(RequestId, &mut Run)> {
+        let found = match target {
+            Target::Request(request) => Some(*request),
+            Target::Job(job) => {
+                let is_it = |(_, run): &(&RequestId, &Run)| run.job_id.as_deref() == Some(job);
+                self.runs.iter().find(is_it).map(|(request, _)| *request)
+            }
+        }?;
+        self.runs.get_mut(&found).map(|run| (found, run))
+    }
+
+    /// Moves a call.
+    pub(crate) fn step(&mut self, request: RequestId, on: Move) {
+        if let Some(run) = self.runs.get_mut(&request) {
+            run.step(on);
+        }
+    }
+
+    /// Wakes everybody that waits for a call of an editor: it came or went.
+    fn tell_runs(&mut self, key: &Key) {
+        for run in self.runs.values_mut().filter(|run| run.editor.as_ref() == Some(key)) {
+            run.wake();
+        }
+    }
+
+    /// Tells where the editor of a call is.
+    pub(crate) fn whereabouts(&self, settings: &Settings, request: RequestId) -> Whereabouts {
+        let run = self.runs.get(&request).filter(|run| !run.is_unheard);
+        let Some(key) = run.and_then(|run| run.editor.as_ref()) else {
+            return Whereabouts::Unheard;
+        };
+        match self.editors.get(key) {
+            Some(editor) => {
+                editor.back_by_for_calls(settings).map_or(Whereabouts::Here, Whereabouts::Away)
+            }
+            None => Whereabouts::Unheard,
+        }
+    }
+
+    /// Takes a caller out of a call. One that is over goes with its last caller; one that goes on in its
+    /// editor stays until that says how it ended.
+    pub(crate) fn leave(&mut self, request: RequestId, member: RequestId) {
+        let Some(run) = self.runs.get_mut(&request) else { return };
+        run.members.remove(&member);
+        if run.stage != Stage::Ended {
+            run.uncommitted.remove(&member);
+        }
+        let is_over = !run.stage.is_under_way() && run.stage != Stage::Posted;
+        if is_over && run.members.is_empty() && run.uncommitted.is_empty() {
+            self.runs.remove(&request);
+        }
+    }
+
+    /// An outcome is committed. Returns what may be acknowledged now, and to whom: a call that all who
+    /// asked for it have the outcome of.
+    pub(crate) fn committed(&mut self, member: RequestId) -> Vec<(Key, Ask)> {
+        let mut acks = Vec::new();
+        self.runs.retain(|request, run| {
+            let was_member = run.uncommitted.remove(&member);
+            let is_done = was_member && run.stage == Stage::Ended && run.uncommitted.is_empty();
+            if let Some(key) = run.editor.clone().filter(|_| is_done) {
+                let named = run.named.take().unwrap_or_else(|| request.to_string());
+                acks.push((key, Ask::Ack(named)));
+            }
+            !is_done
+        });
+        acks
+    }
+
+    /// Finds a call that runs with the same arguments and may be joined.
+    pub(crate) fn joinable(&self, key: &run::JoinKey) -> Option<RequestId> {
+        let changes = self.editors.get(&key.editor)?.n_changes;
+        let fits = |run: &Run| {
+            run.join.as_ref() == Some(key) && run.n_changes == changes && run.stage.is_under_way()
+        };
+        self.runs.iter().find(|(_, run)| fits(run)).map(|(request, _)| *request)
+    }
+
+    /// Joins a call.
+    pub(crate) fn join(
+        &mut self,
+        request: RequestId,
+        member: RequestId,
+    ) -> Option<watch::Receiver<Report>> {
+        let run = self.runs.get_mut(&request)?;
+        run.members.insert(member);
+        run.uncommitted.insert(member);
+        Some(run.report.subscribe())
+    }
+}
+
+/// Compares a call with what an editor says that it has; returns what is to be asked of it.
+fn settle_one(
+    request: RequestId,
+    run: &mut Run,
+    (key, lane, has): (&Key, &LaneId, &Has),
+    has_had_others: bool,
+) -> Vec<Ask> {
+    if run.stage == Stage::Ended {
+        return Vec::new();
+    }
+    if let Some(job) = has.get(&request) {
+        run.editor = Some(Arc::clone(key));
+        run.step(Move::Accept);
+        run.job_id = job.clone().or(run.job_id.take());
+        run.is_unheard = false;
+        run.seq = 0;
+        let status = run.job_id.clone().map(|job_id| Ask::JobStatus { request, job_id });
+        return status.into_iter().chain(run.stop_again(request)).collect();
+    }
+    let is_theirs = match &run.editor {
+        Some(editor) => editor == key,
+        None => run.lane == *lane,
+    };
+    if is_theirs {
+        // What an earlier server took from the default lane may have gone to another editor.
+        let is_sure = !run.is_unheard || lane.as_str() != lanes::DEFAULT || !has_had_others;
+        run.editor = Some(Arc::clone(key));
+        run.is_unheard = false;
+        run.step(if is_sure { Move::Disown } else { Move::Abandon });
+    }
+    Vec::new()
+}
+
+/// Returns the lane of an editor: the default one for that of the server's own project.
+pub(crate) fn lane_of(project: Option<&Path>, key: &str) -> LaneId {
+    match project {
+        Some(project) if is_same(project, key) => LaneId::from(lanes::DEFAULT),
+        _ => lanes::of_project(key),
+    }
+}
+
+/// Returns whether an editor's path is that of a project: as it is written, or as the system has it.
+fn is_same(project: &Path, key: &str) -> bool {
+    let written = crate::wire::path(&project.to_string_lossy());
+    written == key
+        || std::fs::canonicalize(project)
+            .is_ok_and(|real| std::fs::canonicalize(key).is_ok_and(|theirs| theirs == real))
+}
+
+/// How long an editor of which nothing is known is waited for.
+pub(crate) const fn grace_of(settings: &Settings, was_compiling: bool) -> Duration {
+    if was_compiling { settings.reconnect_grace_compiling } else { settings.reconnect_grace }
+}

@@ -1,0 +1,164 @@
+//! One editor, connected or expected back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use raincheck_core::ids::LaneId;
+use raincheck_core::task::WaitReason;
+use serde::Serialize;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
+
+use super::{Has, Key, grace_of};
+use crate::backend::{Ask, Introduction};
+use crate::settings::Settings;
+use crate::wire::EditorState;
+use crate::wire::inbound::Command;
+
+/// A connection to an editor.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) serial: u64,
+    pub(crate) asks: mpsc::Sender<Ask>,
+}
+
+impl Link {
+    pub(crate) fn leave(&self, code: u16, words: &'static str) {
+        // One whose asks are full does not read, and is closed for that.
+        let _ = self.asks.try_send(Ask::Leave(code, words));
+    }
+}
+
+/// An editor.
+#[derive(Debug)]
+pub(crate) struct Editor {
+    pub(crate) lane: LaneId,
+    pub(crate) backend: &'static str,
+    pub(crate) instance: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) unity_version: Arc<str>,
+    pub(crate) plugin_version: Arc<str>,
+    pub(crate) pid: Option<u64>,
+    pub(crate) state: EditorState,
+    pub(crate) focused: Option<bool>,
+    pub(crate) lag_ms: Option<f64>,
+    pub(crate) dialog: Option<String>,
+    pub(crate) commands: Arc<BTreeMap<String, Command>>,
+    pub(crate) link: Option<Link>,
+    /// When it went.
+    gone: Option<Instant>,
+    pub(crate) has_quit: bool,
+    /// Whether it says which calls it has when it comes back.
+    pub(crate) reports_calls: bool,
+    /// Those that it had when it came.
+    pub(crate) had: Has,
+    /// How many calls that may change something it was given.
+    pub(crate) n_changes: u64,
+    /// Its main thread, which one call has at a time.
+    pub(crate) turn: Arc<Semaphore>,
+}
+
+/// How an editor is named to callers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Named {
+    pub(crate) instance: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) project_path: Key,
+}
+
+impl Named {
+    pub(crate) fn words(&self) -> String {
+        format!("`{}` (instance `{}`)", self.name, self.instance)
+    }
+}
+
+impl Editor {
+    pub(crate) fn new(lane: LaneId, link: Link, introduction: Introduction) -> Self {
+        let Introduction {
+            backend,
+            instance,
+            name,
+            unity_version,
+            plugin_version,
+            pid,
+            state,
+            commands,
+            has,
+            project_path: _,
+        } = introduction;
+        Self {
+            lane,
+            backend,
+            instance: instance.into(),
+            name: name.into(),
+            unity_version: unity_version.into(),
+            plugin_version: plugin_version.into(),
+            pid,
+            state,
+            focused: None,
+            lag_ms: None,
+            dialog: None,
+            commands: Arc::new(commands),
+            link: Some(link),
+            gone: None,
+            has_quit: false,
+            reports_calls: has.is_some(),
+            had: Has::new(),
+            n_changes: 0,
+            turn: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Takes a new connection, and returns the one that it takes the place of.
+    pub(crate) fn come_back(&mut self, link: Link, introduction: Introduction) -> Option<Link> {
+        let older = self.link.take();
+        let fresh = Self::new(self.lane.clone(), link, introduction);
+        let (n_changes, turn) = (self.n_changes, Arc::clone(&self.turn));
+        *self = Self { n_changes, turn, ..fresh };
+        older
+    }
+
+    pub(crate) fn is_linked_by(&self, serial: u64) -> bool {
+        self.link.as_ref().is_some_and(|link| link.serial == serial)
+    }
+
+    pub(crate) fn go(&mut self, now: Instant) {
+        self.link = None;
+        self.gone = Some(now);
+    }
+
+    /// Returns until when it is expected back; `None` while it is connected.
+    pub(crate) fn back_by_for_calls(&self, settings: &Settings) -> Option<Instant> {
+        self.gone.map(|gone| gone + grace_of(settings, self.state.is_compiling()))
+    }
+
+    /// Returns when it is forgotten if it does not come back. One that quit is not waited for, but what it
+    /// has of calls is.
+    pub(crate) fn back_by(&self, settings: &Settings) -> Option<Instant> {
+        self.back_by_for_calls(settings)
+    }
+
+    /// Returns why its calls wait; `None` when it takes them.
+    pub(crate) fn hold(&self) -> Option<WaitReason> {
+        self.away().or_else(|| self.state.waits_because().map(WaitReason::new))
+    }
+
+    /// Returns why it cannot be asked anything at all.
+    pub(crate) fn away(&self) -> Option<WaitReason> {
+        const DISCONNECTED: WaitReason = WaitReason::new("disconnected");
+        if self.link.is_some() {
+            return None;
+        }
+        let reason =
+            self.state.waits_because().filter(|_| self.state.is_compiling() && !self.has_quit);
+        Some(reason.map_or(DISCONNECTED, WaitReason::new))
+    }
+
+    pub(crate) fn named(&self, key: &Key) -> Named {
+        Named {
+            instance: Arc::clone(&self.instance),
+            name: Arc::clone(&self.name),
+            project_path: Arc::clone(key),
+        }
+    }
+}

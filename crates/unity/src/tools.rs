@@ -1,0 +1,145 @@
+//! The bridge as a tool set: where each call goes, and what it asks of an editor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::lane;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Limits, Outcome};
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
+use serde::Deserialize;
+
+use crate::bridge::Unity;
+use crate::desk::Key;
+use crate::lanes;
+use crate::order::{self, Wanted};
+use crate::specs;
+use crate::views;
+
+/// Longer than anything runs.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[async_trait]
+impl ToolSet for Unity {
+    fn specs(&self) -> Vec<ToolSpec> {
+        specs::tools(self.settings()).into_iter().map(|tool| tool.spec).collect()
+    }
+
+    fn lanes(&self) -> Vec<(LaneId, lane::Config)> {
+        lanes::fixed(self.settings().queue_limit)
+    }
+
+    async fn route(&self, call: &Call) -> Result<Route, Error> {
+        let entry = order::entry(call.tool.as_str())?;
+        match entry.name {
+            specs::GET_EDITOR_STATE => {
+                return Ok(Route::Answer(views::state(self, &call.scope).await));
+            }
+            specs::LIST_UNITY_COMMANDS => {
+                self.check_owner().await?;
+                return views::commands(self, &call.scope).map(Route::Answer);
+            }
+            specs::SELECT_EDITOR => {
+                self.check_owner().await?;
+                return self.select(&call.scope, &call.inputs).map(Route::Answer);
+            }
+            _ => {}
+        }
+        let wanted = Wanted::of(entry, &call.inputs)?;
+        if wanted.tool == specs::EXECUTE_CODE && !self.settings().enable_execute_code {
+            return Err(Error::new(Kind::InvalidRequest, "`execute_code` is off").with_hint(
+                "start the server with --enable-execute-code if its users may run any code",
+            ));
+        }
+        self.check_owner().await?;
+        let target = self.desk().target(&call.scope)?;
+        let plan = self.plan(&wanted, target.as_ref())?;
+        self.ensure_lane(&plan.lane).await?;
+        Ok(Route::Task(Box::new(plan)))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::new(self.clone())
+    }
+
+    async fn forget(&self, _ids: &[TaskId]) {}
+}
+
+impl Unity {
+    fn select(&self, scope: &Scope, inputs: &Json) -> Result<Outcome, Error> {
+        #[derive(Deserialize)]
+        struct Chosen {
+            instance: String,
+        }
+        let Ok(Chosen { instance }) = inputs.read() else {
+            return Err(Error::new(Kind::InvalidParams, "`instance` must be a string"));
+        };
+        let key = self.desk().select(scope, &instance)?;
+        views::selected(self, &key)
+    }
+
+    /// Places a call.
+    fn plan(&self, wanted: &Wanted, target: Option<&Key>) -> Result<TaskPlan, Error> {
+        let settings = self.settings();
+        let mut desk = self.desk();
+        let (mut run, most) = wanted.entry.run_timeout(settings);
+        let mut is_compiling = false;
+        let mut lane = LaneId::from(lanes::DEFAULT);
+        let mut is_control = wanted.entry.is_control;
+        if let Some(editor) = target.and_then(|key| desk.editors.get(key)) {
+            let command = editor.commands.get(&wanted.tool);
+            if wanted.is_call && command.is_none() && editor.reports_calls {
+                return Err(unknown_command(&wanted.tool));
+            }
+            if let Some(command) = command.filter(|_| wanted.is_call) {
+                let asked = command.default_timeout_ms.map(Duration::from_millis);
+                let most =
+                    command.max_timeout_ms.map_or(most, |ms| Duration::from_millis(ms).min(most));
+                run = asked.unwrap_or(run).min(most);
+                is_control = command.is_control;
+            }
+            is_compiling = editor.state.is_compiling();
+            lane = editor.lane.clone();
+        }
+        if is_control {
+            lane = LaneId::from(lanes::CONTROL);
+        }
+        if let Some(key) = target {
+            match wanted.join_key(key) {
+                Some(join) if desk.joinable(&join).is_some() => lane = LaneId::from(lanes::JOINED),
+                Some(_) => {}
+                // What follows it may find something else than what went before it.
+                None => {
+                    if let Some(editor) = desk.editors.get_mut(key).filter(|_| !is_control) {
+                        editor.n_changes += 1;
+                    }
+                }
+            }
+        }
+        let ready = if is_compiling { settings.ready_compiling } else { settings.ready };
+        let limits = Limits {
+            ready,
+            queue_timeout: settings.queue_timeout,
+            // The executor keeps this limit: only it knows whether the editor may have the call.
+            accept: Duration::MAX,
+            run_timeout: Some(run),
+            run_margin: settings.run_margin,
+            // An editor cannot be killed: a call that it does not end goes on [LEASE-10].
+            grace: NEVER,
+            retention: settings.retention,
+            ..Limits::default()
+        };
+        Ok(TaskPlan { lane, waiting: None, limits, retry: specs::delivered_again() })
+    }
+}
+
+pub(crate) fn unknown_command(name: &str) -> Error {
+    let name = crate::wire::name(name);
+    Error::new(Kind::UnknownTool, format!("the editor has registered no command `{name}`"))
+        .with_hint("call list_unity_commands for the commands there are")
+}

@@ -1,0 +1,27 @@
+//! The bridge between an engine and editors: scripted editors under paused time, and simulated worlds in
+//! which the network and both ends fail.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets something else has failed"
+)]
+
+mod calls;
+mod cancel;
+mod drops;
+mod several;
+mod wire;
+mod world;
+
+#[test]
+fn no_file_of_this_suite_is_forgotten() {
+    let main = include_str!("main.rs");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it");
+    for entry in std::fs::read_dir(folder).expect("the folder of the suite") {
+        let path = entry.expect("a file").path();
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+        let is_part = name == "main" || main.contains(&format!("mod {name};"));
+        assert!(is_part, "{name} is in no `mod` of main.rs");
+    }
+}

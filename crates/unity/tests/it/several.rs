@@ -1,0 +1,164 @@
+//! Several editors, and several who ask for the same.
+
+use raincheck_core::error::Kind;
+use raincheck_core::lifecycle::State;
+use raincheck_testkit::editor::Who;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use crate::world::{SECOND, World, who};
+
+#[tokio::test(start_paused = true)]
+async fn with_two_editors_a_call_needs_a_choice_and_then_goes_to_that_one() {
+    // [UNITY-7]
+    let world = World::new();
+    let mut own = world.editor().await;
+    let mut other = world.editor_of(&Who::new("/projects/other", "Other")).await;
+    let error =
+        world.try_submit("execute_menu_item", json!({ "path": "A" })).await.expect_err("ambiguous");
+    assert_eq!(error.kind, Kind::InvalidParams);
+    assert!(error.message.contains("Own") && error.message.contains("Other"), "{error}");
+    for instance in ["Other", "/projects/other", "/projects/other/"] {
+        let chosen = world.answer("select_editor", json!({ "instance": instance })).await;
+        assert_eq!(chosen["project_path"], "/projects/other");
+    }
+    let id = world.menu("B").await;
+    let call = other.accept().await.expect("a call");
+    other.end(&call, "ok", json!("other")).await;
+    assert_eq!(world.result(id).await, "other");
+    let unknown = world.try_submit("select_editor", json!({ "instance": "nobody" })).await;
+    assert_eq!(unknown.expect_err("unknown").kind, Kind::InvalidParams);
+    world.answer("select_editor", json!({ "instance": "Own" })).await;
+    let id = world.menu("C").await;
+    let call = own.accept().await.expect("a call");
+    own.end(&call, "ok", json!("own")).await;
+    assert_eq!(world.result(id).await, "own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_busy_editor_does_not_hold_up_another() {
+    // [UNITY-7]
+    let world = World::new();
+    let mut own = world.editor().await;
+    let mut other = world.editor_of(&Who::new("/projects/other", "Other")).await;
+    world.answer("select_editor", json!({ "instance": "Own" })).await;
+    let held = world.menu("held").await;
+    let call = own.accept().await.expect("a call");
+    world.answer("select_editor", json!({ "instance": "Other" })).await;
+    let id = world.menu("free").await;
+    let free = other.accept().await.expect("a call");
+    other.end(&free, "ok", json!("free")).await;
+    assert_eq!(world.result(id).await, "free");
+    own.end(&call, "ok", json!("held")).await;
+    assert_eq!(world.result(held).await, "held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_that_quit_is_nobody_s_choice_any_more() {
+    // [UNITY-7]
+    let world = World::new();
+    let _own = world.editor().await;
+    let mut other = world.editor_of(&Who::new("/projects/other", "Other")).await;
+    other.socket.say(json!({ "type": "bye", "reason": "quit" })).await;
+    drop(other);
+    sleep(SECOND).await;
+    world.menu("A").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_what_runs_already_gets_its_result_too() {
+    // [UNITY-11]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let first = world.submit("run_tests", json!({ "mode": "EditMode", "filter": "A" })).await.id();
+    let call = editor.accept().await.expect("a call");
+    let second = world.submit("run_tests", json!({ "filter": "A", "mode": "EditMode" })).await.id();
+    let other = world.submit("run_tests", json!({ "mode": "EditMode", "filter": "B" })).await.id();
+    world.until(second, State::Running).await;
+    assert_eq!(world.state(other).await, State::Queued, "another filter is another run");
+    let progress = json!({ "type": "progress", "request_id": call["request_id"], "seq": 1, "current": 1, "total": 2 });
+    editor.socket.say(progress).await;
+    sleep(SECOND).await;
+    assert_eq!(world.view(second).await.progress.expect("progress").step, Some(1));
+    editor.end(&call, "ok", json!({ "passed": 2 })).await;
+    assert_eq!(world.result(first).await["passed"], 2);
+    assert_eq!(world.result(second).await["passed"], 2);
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        let message = editor.socket.hear().await.expect("a message");
+        heard.push(message["type"].as_str().expect("a type").to_owned());
+        if heard.last().is_some_and(|kind| kind == "execute") {
+            assert_eq!(message["params"]["filter"], "B");
+        }
+    }
+    heard.sort_unstable();
+    assert_eq!(heard, ["execute", "result_ack"], "one acknowledgement for both, and the other run");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_ends_early_only_when_the_last_one_asks_for_that() {
+    // [UNITY-11] [CANCEL-2]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let inputs = json!({ "mode": "EditMode" });
+    let first = world.submit("run_tests", inputs.clone()).await.id();
+    let call = editor.accept().await.expect("a call");
+    let second = world.submit("run_tests", inputs.clone()).await.id();
+    world.until(second, State::Running).await;
+    world.cancel(first).await;
+    assert_eq!(world.end(first).await.record.state, State::Cancelled);
+    let told = timeout(SECOND, editor.socket.hear_of("cancel")).await;
+    assert!(told.is_err(), "another one still waits: {told:?}");
+    let next = world.menu("next").await;
+    sleep(SECOND).await;
+    let waits = timeout(SECOND, editor.call()).await;
+    assert!(waits.is_err(), "the main thread is still taken: {waits:?}");
+    assert_eq!(world.cancel(second).await, State::CancelRequested);
+    editor.socket.hear_of("cancel").await.expect("told");
+    editor.end(&call, "cancelled", json!(null)).await;
+    assert_eq!(world.end(second).await.record.state, State::Cancelled);
+    let call = editor.accept().await.expect("the next call");
+    editor.end(&call, "ok", json!(1)).await;
+    world.result(next).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_changes_something_joins_nothing_and_lets_nothing_join_past_it() {
+    // [UNITY-11]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let read = json!({ "action": "get_hierarchy" });
+    let first = world.submit("manage_scene", read.clone()).await.id();
+    let call = editor.accept().await.expect("a call");
+    let change = world.menu("change").await;
+    let again = world.menu("change").await;
+    let later = world.submit("manage_scene", read).await.id();
+    editor.end(&call, "ok", json!("before")).await;
+    assert_eq!(world.result(first).await, "before");
+    for id in [change, again] {
+        let call = editor.accept().await.expect("each change");
+        assert_eq!(call["tool_name"], "execute_menu_item");
+        editor.end(&call, "ok", json!("changed")).await;
+        world.result(id).await;
+    }
+    let call = editor.accept().await.expect("the later read");
+    editor.end(&call, "ok", json!("after")).await;
+    assert_eq!(world.result(later).await, "after");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_run_is_lost_for_all_who_asked() {
+    // [UNITY-11] [LEASE-3]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let inputs = json!({ "mode": "EditMode" });
+    let first = world.submit("run_tests", inputs.clone()).await.id();
+    editor.accept().await.expect("a call");
+    let second = world.submit("run_tests", inputs).await.id();
+    world.until(second, State::Running).await;
+    drop(editor);
+    let _editor = world.editor_of(&who()).await;
+    for id in [first, second] {
+        assert_eq!(world.failure(id).await.kind, Kind::PeerLost);
+    }
+}

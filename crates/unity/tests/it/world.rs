@@ -1,0 +1,195 @@
+//! An engine, its bridge and its listener over a network in memory, and editors whose every move is the
+//! test's.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raincheck_core::content::{Content, Json};
+use raincheck_core::error::Error;
+use raincheck_core::ids::TaskId;
+use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::{Outcome, TaskRecord};
+use raincheck_loopback::{Accept, Secret};
+use raincheck_runtime::{Handle, Options, Request, Submission, View, start};
+use raincheck_testkit::editor::{Editor, Socket, Who};
+use raincheck_unity::{Settings, Unity};
+use serde_json::{Value, json};
+use tokio::io::{DuplexStream, duplex};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything that is waited for; paused time makes it cheap.
+pub(crate) const LONG: Duration = Duration::from_secs(24 * 3600);
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+pub(crate) const PORT: u16 = 4711;
+
+/// The project that the server was started for.
+pub(crate) const OWN: &str = "/projects/own";
+
+/// A network in memory.
+struct Net(mpsc::UnboundedReceiver<DuplexStream>);
+
+impl Accept for Net {
+    type Io = DuplexStream;
+
+    async fn accept(&mut self) -> Option<DuplexStream> {
+        self.0.recv().await
+    }
+}
+
+/// A running server.
+pub(crate) struct World {
+    pub(crate) handle: Handle,
+    pub(crate) bridge: Unity,
+    network: mpsc::UnboundedSender<DuplexStream>,
+    stop: CancellationToken,
+    _running: JoinSet<()>,
+}
+
+pub(crate) type Scripted = Editor<DuplexStream>;
+
+pub(crate) fn secret() -> Secret {
+    Secret::from_bytes([7; 32])
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings { project: Some(OWN.into()), ..Settings::default() }
+}
+
+pub(crate) fn who() -> Who {
+    Who::new(OWN, "Own")
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(settings())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let bridge = Unity::new(settings);
+        let options = Options::in_memory().with_tools(Arc::new(bridge.clone()));
+        let (handle, service) = start(options);
+        let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
+        running.spawn(service.run(stop.clone()));
+        running.spawn(bridge.beside(handle.clone(), stop.clone()));
+        let (network, incoming) = mpsc::unbounded_channel();
+        let (listening, over) = (bridge.clone(), stop.clone());
+        running.spawn(async move {
+            let address = (Ipv4Addr::LOCALHOST, PORT).into();
+            let served = listening.serve_over(Net(incoming), address, secret(), over);
+            served.await.expect("a listener");
+        });
+        Self { handle, bridge, network, stop, _running: running }
+    }
+
+    /// Tells the server to end.
+    pub(crate) fn close(&self) {
+        self.stop.cancel();
+    }
+
+    pub(crate) fn io(&self) -> DuplexStream {
+        let (here, there) = duplex(256 * 1024);
+        self.network.send(there).expect("a listener");
+        here
+    }
+
+    /// Opens a socket and says nothing.
+    pub(crate) async fn socket(&self) -> Socket<DuplexStream> {
+        Socket::knock(self.io(), "/unity", PORT, "").await.expect("an upgrade")
+    }
+
+    pub(crate) async fn editor(&self) -> Scripted {
+        self.editor_of(&who()).await
+    }
+
+    pub(crate) async fn editor_of(&self, who: &Who) -> Scripted {
+        Editor::connect(self.io(), PORT, &secret(), who).await.expect("let in")
+    }
+
+    pub(crate) async fn try_submit(&self, tool: &str, inputs: Value) -> Result<Submission, Error> {
+        let inputs = Json::of(&inputs).expect("JSON");
+        self.handle.submit(Request::new(tool, inputs, Scope::local())).await
+    }
+
+    pub(crate) async fn submit(&self, tool: &str, inputs: Value) -> TaskRecord {
+        match self.try_submit(tool, inputs).await.expect("accepted") {
+            Submission::Task(accepted) => accepted.record,
+            Submission::Answer(_) => panic!("{tool} is a task"),
+        }
+    }
+
+    /// Submits a call that changes something.
+    pub(crate) async fn menu(&self, path: &str) -> TaskId {
+        self.submit("execute_menu_item", json!({ "path": path })).await.id()
+    }
+
+    /// Asks for what is answered from memory.
+    pub(crate) async fn answer(&self, tool: &str, inputs: Value) -> Value {
+        match self.try_submit(tool, inputs).await.expect("answered") {
+            Submission::Answer(Outcome::Succeeded(parts)) => json_of(&parts),
+            Submission::Answer(outcome) => panic!("{tool}: {outcome:?}"),
+            Submission::Task(_) => panic!("{tool} is answered from memory"),
+        }
+    }
+
+    pub(crate) async fn view(&self, id: TaskId) -> View {
+        self.handle.view(&Scope::local(), id).await.expect("a task")
+    }
+
+    pub(crate) async fn state(&self, id: TaskId) -> State {
+        self.view(id).await.record.state
+    }
+
+    pub(crate) async fn end(&self, id: TaskId) -> View {
+        self.handle.wait_end(&Scope::local(), id, LONG).await.expect("a task")
+    }
+
+    pub(crate) async fn result(&self, id: TaskId) -> Value {
+        let view = self.end(id).await;
+        match view.payload.as_ref().expect("readable").outcome.as_ref() {
+            Some(Outcome::Succeeded(parts)) => json_of(parts),
+            outcome => panic!("no result: {outcome:?}"),
+        }
+    }
+
+    pub(crate) async fn failure(&self, id: TaskId) -> Error {
+        let view = self.end(id).await;
+        match view.payload.as_ref().expect("readable").outcome.clone() {
+            Some(Outcome::Failed(error)) => error,
+            outcome => panic!("no failure: {outcome:?}"),
+        }
+    }
+
+    /// Cancels a task and returns its state right after that.
+    pub(crate) async fn cancel(&self, id: TaskId) -> State {
+        self.handle.cancel(&Scope::local(), id, None).await.expect("a task").record.state
+    }
+
+    /// Waits until a task is in a state.
+    pub(crate) async fn until(&self, id: TaskId, state: State) {
+        for _ in 0..10_000 {
+            if self.state(id).await == state {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{id} is {:?}, never {state:?}", self.state(id).await);
+    }
+}
+
+pub(crate) fn json_of(parts: &[Content]) -> Value {
+    match parts {
+        [Content::Json(json)] => json.read().expect("JSON"),
+        parts => panic!("no JSON: {parts:?}"),
+    }
+}
+
+/// The late result of a task.
+pub(crate) fn late(view: &View) -> Option<Outcome> {
+    view.payload.as_ref().expect("readable").late.clone()
+}
