@@ -143,6 +143,7 @@ documentation() {
 step "packages of the system" system_packages
 step "the Python SDK" python_tools
 step "the TypeScript SDK" node_tools
+step "the tools for the Unity package" bash tests/unity/run.sh tools
 step "cargo-deny" cargo_deny
 [ "${1:-}" = tools ] && exit 0
 
@@ -152,6 +153,7 @@ step "build" cargo build --quiet --workspace --all-targets
 # Not `--all-targets`: that would run the benchmarks once, too, and fill their queues.
 step "tests" cargo test --workspace --lib --bins --tests
 step "the browser extension" node --test crates/browser/extension-tests/*.test.mjs
+step "the Unity package" bash tests/unity/run.sh
 step "examples in the documentation" cargo test --workspace --doc
 step "documentation" documentation
 step "each crate alone" each_crate_alone
