@@ -53,6 +53,8 @@ mod routes;
 
 mod listening;
 
+pub mod package;
+
 /// What `GET /health` calls the server.
 const NAME: &str = "unity-mcp";
 

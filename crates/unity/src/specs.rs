@@ -141,7 +141,7 @@ pub(crate) const TOOLS: &[Entry] = &[
         schema: r#"{"type":"object","properties":{
 "action":{"type":"string","enum":["get_hierarchy","get_active","load","save","list"]},
 "path":{"type":"string"},"root":{"type":"string"},"max_depth":{"type":"integer","minimum":0},
-"include_components":{"type":"boolean"}},"required":["action"],"additionalProperties":false}"#,
+"include_components":{"type":"boolean"},"limit":{"type":"integer","minimum":1},"after":{"type":"string"}},"required":["action"],"additionalProperties":false}"#,
         can_join: true,
         ..SYNC
     },
@@ -152,10 +152,11 @@ pub(crate) const TOOLS: &[Entry] = &[
                 a path as by says; properties are those of a component.",
         schema: r#"{"type":"object","properties":{
 "action":{"type":"string","enum":["find","get","create","modify","delete","get_components"]},
-"target":{"type":["string","integer"]},"search":{"type":"string"},
+"target":{"type":["string","integer"]},"id":{"type":["string","integer"]},"search":{"type":"string"},
 "by":{"type":"string","enum":["name","path","tag","component","id"]},
 "name":{"type":"string"},"parent":{"type":["string","integer"]},
-"position":{"type":"array","items":{"type":"number"}},
+"position":{"type":"array","items":{"type":"number"}},"rotation":{"type":"array","items":{"type":"number"}},
+"scale":{"type":"array","items":{"type":"number"}},"active":{"type":"boolean"},"tag":{"type":"string"},"layer":{"type":"integer"},
 "components":{"type":"array","items":{"type":"string"}},"properties":{"type":"object"}},
 "required":["action"],"additionalProperties":false}"#,
         can_join: true,
@@ -189,6 +190,7 @@ pub(crate) const TOOLS: &[Entry] = &[
         title: "Refresh and compile",
         about: "Imports changed assets and compiles scripts. Answers with the compiler's diagnostics once the editor is \
                 back from its reload. Call it after changing scripts.",
+        schema: r#"{"type":"object","properties":{"force":{"type":"boolean"}},"additionalProperties":false}"#,
         destructive: false,
         idempotent: true,
         can_join: true,
@@ -216,7 +218,7 @@ pub(crate) const TOOLS: &[Entry] = &[
         title: "Screenshot",
         about: "Takes a picture of the game or scene view, as an image.",
         schema: r#"{"type":"object","properties":{
-"view":{"type":"string","enum":["game","scene"]},"width":{"type":"integer","minimum":1},
+"source":{"type":"string","enum":["game","scene"]},"camera":{"type":"string"},"width":{"type":"integer","minimum":1},
 "height":{"type":"integer","minimum":1}},"additionalProperties":false}"#,
         ..READ
     },
