@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
-use raincheck_app::config::LimitFlags;
+use raincheck_app::config::{LimitFlags, OfBrowser};
 use raincheck_app::paths::Paths;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
@@ -52,7 +52,7 @@ struct Cli {
     #[arg(default_value_t = 0, hide_default_value = true)]
     port: u16,
     #[command(flatten)]
-    limits: LimitFlags,
+    limits: LimitFlags<OfBrowser>,
     #[command(subcommand)]
     command: Option<Command>,
 }

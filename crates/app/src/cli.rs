@@ -59,6 +59,10 @@ pub struct Shared {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", env = "RAINCHECK_CONFIG")]
     pub config: Option<PathBuf>,
+    /// The folder of the server itself, where that is not the binary's part of the state folder: set by
+    /// a binary whose servers belong to a place.
+    #[arg(skip)]
+    pub home: Option<PathBuf>,
 }
 
 /// How log lines look.

@@ -25,7 +25,7 @@ use raincheck_core::tool::ToolSpec;
 use crate::binary::Binary;
 use crate::failure::Failure;
 
-pub use limits::{LimitFlags, Limits};
+pub use limits::{LimitFlags, Limits, Of, OfBrowser, OfUnity};
 pub use problem::{Problem, Problems};
 pub use schema::schema;
 
@@ -61,6 +61,8 @@ pub struct File {
     pub clients: BTreeMap<String, Client>,
     /// The limits of the browser bridge that `[browser]` sets.
     pub browser: Limits,
+    /// The limits of the bridge to Unity that `[unity]` sets.
+    pub unity: Limits,
     /// What `[cache]` sets.
     pub cache: Cache,
     /// The sections that the file has.
@@ -175,6 +177,7 @@ impl File {
             tools: Vec::new(),
             clients: BTreeMap::new(),
             browser: Limits::default(),
+            unity: Limits::default(),
             cache: Cache::default(),
             sections: Vec::new(),
         }

@@ -21,7 +21,7 @@ pub struct Paths {
     pub state: PathBuf,
     /// What must not: sockets and endpoint files.
     pub runtime: PathBuf,
-    /// This binary's part of the state folder.
+    /// This binary's part of the state folder, or the [place](Shared::home) that its server belongs to.
     pub home: PathBuf,
 }
 
@@ -42,7 +42,8 @@ impl Paths {
             Ok(paths) => (paths, None),
             Err(failure) => {
                 let state = PathBuf::from(NOWHERE).join(NAME);
-                let paths = Self { runtime: state.join("run"), home: state.join(binary), state };
+                let home = shared.home.clone().unwrap_or_else(|| state.join(binary));
+                let paths = Self { runtime: state.join("run"), home, state };
                 (paths, Some(failure))
             }
         }
@@ -67,7 +68,7 @@ impl Paths {
             None => folder(&env, "XDG_RUNTIME_DIR")
                 .map_or_else(|| state.join("run"), |dir| dir.join(NAME)),
         };
-        let home = state.join(binary);
+        let home = shared.home.clone().unwrap_or_else(|| state.join(binary));
         Ok(Self { state, runtime, home })
     }
 

@@ -134,6 +134,55 @@ pub(super) const BROWSER: &[Key] = &[
     key("ring", Form::Whole(1, 100_000), "How many events of a kind are kept (default 1000)."),
 ];
 
+/// `[unity]`. Each is a flag of `unity-mcp`, too.
+pub(super) const UNITY: &[Key] = &[
+    key("default_timeout_s", Form::Seconds(ZERO, MAX_WAIT), "How long a call waits (default 1)."),
+    key(
+        "accept_s",
+        Form::Seconds(MILLI, HOUR),
+        "How long an editor that was sent a call has to say that it has it (default 5).",
+    ),
+    key(
+        "ready_s",
+        Form::Seconds(ZERO, DAY),
+        "How long a call may wait for an editor (default 45).",
+    ),
+    key(
+        "ready_compiling_s",
+        Form::Seconds(ZERO, DAY),
+        "How long a call may wait for an editor that compiles (default 90).",
+    ),
+    key(
+        "reconnect_grace_s",
+        Form::Seconds(ZERO, DAY),
+        "How long an editor that went away with a call has to come back (default 45).",
+    ),
+    key(
+        "reconnect_grace_compiling_s",
+        Form::Seconds(ZERO, DAY),
+        "The same for an editor that compiled when it went (default 90).",
+    ),
+    key(
+        "silence_s",
+        Form::Seconds(SECOND, HOUR),
+        "After how long a silent connection is closed (default 15).",
+    ),
+    key(
+        "queue_limit",
+        Form::Whole(1, 10_000),
+        "How many calls of an editor may wait (default 32).",
+    ),
+    key("queue_timeout_s", Form::Seconds(SECOND, DAY), "How long a call may wait (default 600)."),
+    key("retention_s", Form::Seconds(SECOND, MONTH), "How long a result is kept (default 86400)."),
+    key(
+        "sync_timeout_s",
+        Form::Seconds(MILLI, DAY),
+        "How long a tool that is done in a moment may run (default 30).",
+    ),
+    key("job_timeout_s", Form::Seconds(MILLI, DAY), "How long a job may run (default 300)."),
+    key("max_result_mb", Form::Whole(1, 1024), "The largest result, in MiB (default 64)."),
+];
+
 /// `[cache]`.
 pub(super) const CACHE: &[Key] = &[
     key("enabled", Form::Flag, "Whether large answers are kept under a handle (default true)."),
@@ -191,4 +240,5 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("clients", "The longest call of clients by their name, in seconds; or a table."),
     ("cache", "Large answers that are kept under a handle."),
     ("browser", "Settings of browser-mcp."),
+    ("unity", "Settings of unity-mcp."),
 ];

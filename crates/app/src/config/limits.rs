@@ -1,6 +1,7 @@
 //! Limits that stand in a section of the file and on the command line alike.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use clap::builder::{StringValueParser, TypedValueParser as _};
@@ -43,14 +44,57 @@ impl FromIterator<(&'static str, Value)> for Limits {
     }
 }
 
-/// Every limit of `[browser]` as a flag, and as a variable of its name.
-#[derive(Clone, Debug, Default)]
-pub struct LimitFlags(pub Limits);
+/// A section whose limits are flags.
+pub trait Of: 'static {
+    /// What stands above the flags.
+    const HEADING: &'static str;
 
-impl Args for LimitFlags {
+    /// Returns the section's limits as flags, and as variables of their names.
+    fn flags() -> Vec<Arg>;
+
+    /// Reads the limits that a command line names.
+    fn given(matches: &ArgMatches) -> Limits;
+}
+
+/// `[browser]`.
+#[derive(Clone, Copy, Debug)]
+pub struct OfBrowser;
+
+/// `[unity]`.
+#[derive(Clone, Copy, Debug)]
+pub struct OfUnity;
+
+impl Of for OfBrowser {
+    const HEADING: &'static str = "Limits (also keys of [browser] in the file)";
+
+    fn flags() -> Vec<Arg> {
+        keys::BROWSER.iter().map(flag).collect()
+    }
+
+    fn given(matches: &ArgMatches) -> Limits {
+        given(keys::BROWSER, matches)
+    }
+}
+
+impl Of for OfUnity {
+    const HEADING: &'static str = "Limits (also keys of [unity] in the file)";
+
+    fn flags() -> Vec<Arg> {
+        keys::UNITY.iter().map(flag).collect()
+    }
+
+    fn given(matches: &ArgMatches) -> Limits {
+        given(keys::UNITY, matches)
+    }
+}
+
+/// Every limit of a section as a flag, and as a variable of its name.
+#[derive(Clone, Debug)]
+pub struct LimitFlags<O>(pub Limits, PhantomData<O>);
+
+impl<O: Of> Args for LimitFlags<O> {
     fn augment_args(command: Command) -> Command {
-        let command = command.next_help_heading("Limits (also keys of [browser] in the file)");
-        command.args(keys::BROWSER.iter().map(flag)).next_help_heading(None::<&str>)
+        command.next_help_heading(O::HEADING).args(O::flags()).next_help_heading(None::<&str>)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -58,16 +102,20 @@ impl Args for LimitFlags {
     }
 }
 
-impl FromArgMatches for LimitFlags {
+impl<O: Of> FromArgMatches for LimitFlags<O> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let given = |key: &Key| Some((key.name, matches.get_one::<Value>(key.name)?.clone()));
-        Ok(Self(keys::BROWSER.iter().filter_map(given).collect()))
+        Ok(Self(O::given(matches), PhantomData))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+fn given(keys: &[Key], matches: &ArgMatches) -> Limits {
+    let given = |key: &Key| Some((key.name, matches.get_one::<Value>(key.name)?.clone()));
+    keys.iter().filter_map(given).collect()
 }
 
 fn flag(key: &Key) -> Arg {

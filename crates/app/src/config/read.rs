@@ -61,6 +61,9 @@ fn sections(
     if let Some(value) = found.get("browser") {
         file.browser = Section::read(value, "browser", &[keys::BROWSER], problems).into();
     }
+    if let Some(value) = found.get("unity") {
+        file.unity = Section::read(value, "unity", &[keys::UNITY], problems).into();
+    }
     if let Some(value) = found.get("cache") {
         file.cache = cache::read(value, &file.tools, problems);
     }

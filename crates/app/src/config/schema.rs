@@ -27,6 +27,7 @@ fn section(name: &str, about: &str) -> Value {
         "defaults" => object(&[keys::POLICY], &[]),
         "tools" => each(&object(&[keys::TOOL, keys::POLICY], &["command"])),
         "browser" => object(&[keys::BROWSER], &[]),
+        "unity" => object(&[keys::UNITY], &[]),
         "cache" => object(&[keys::CACHE], &[]),
         "clients" => {
             let client = object(&[keys::CLIENT_KEYS], &[]);

@@ -9,7 +9,9 @@ use raincheck_core::cancel::OnExit;
 use raincheck_core::content::Json;
 use raincheck_core::error::Kind;
 
-use super::{Cache, Client, Env, File, LimitFlags, Overrides, Store, Warm, parse, schema};
+use super::{
+    Cache, Client, Env, File, LimitFlags, OfBrowser, Overrides, Store, Warm, parse, schema,
+};
 use crate::binary::Binary;
 
 fn good(text: &str) -> File {
@@ -185,8 +187,8 @@ fn a_limit_of_the_browser_that_is_none_is_told_with_its_range() {
     }
 }
 
-fn flags(given: &[&str]) -> Result<LimitFlags, String> {
-    let command = LimitFlags::augment_args(Command::new("browser-mcp"));
+fn flags(given: &[&str]) -> Result<LimitFlags<OfBrowser>, String> {
+    let command = LimitFlags::<OfBrowser>::augment_args(Command::new("browser-mcp"));
     let matches = command.try_get_matches_from([&["browser-mcp"], given].concat());
     let matches = matches.map_err(|error| error.to_string())?;
     LimitFlags::from_arg_matches(&matches).map_err(|error| error.to_string())

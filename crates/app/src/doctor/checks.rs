@@ -126,8 +126,9 @@ fn state_folder(Paths { state, home, .. }: &Paths, now: Timestamp) -> Vec<Findin
     let (mut finding, written) = folder(CHECK, home, NEXT);
     if written.is_some() {
         // The one that `--state-dir` names comes first: it is what people copy.
-        let own = home.strip_prefix(state).unwrap_or(home).display();
-        finding.says = format!("{}; `{own}` in it is writable", state.display());
+        if let Ok(own) = home.strip_prefix(state) {
+            finding.says = format!("{}; `{}` in it is writable", state.display(), own.display());
+        }
     }
     let mut findings = vec![finding];
     let Some(clock) = written else { return findings };
