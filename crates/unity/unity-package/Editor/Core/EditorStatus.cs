@@ -1,3 +1,4 @@
+using System;
 using System.Diagnostics;
 using System.Threading;
 
@@ -16,7 +17,7 @@ namespace Raincheck.Core
 
         readonly IEditorHost _host;
         readonly object _gate = new object();
-        readonly Stopwatch _clock = Stopwatch.StartNew();
+        readonly Func<long> _nowMs;
         string _state = "ready";
         bool? _focused;
         string _dialog;
@@ -27,7 +28,12 @@ namespace Raincheck.Core
         long _sentMs;
         int _inStep;
 
-        internal EditorStatus(IEditorHost host) { _host = host; }
+        internal EditorStatus(IEditorHost host, Func<long> nowMs = null)
+        {
+            var clock = Stopwatch.StartNew();
+            _host = host;
+            _nowMs = nowMs ?? (() => clock.ElapsedMilliseconds);
+        }
 
         /// <summary>The state as the server hears it.</summary>
         public string State { get { lock (_gate) return _blocked ? "blocked" : _state; } }
@@ -39,7 +45,7 @@ namespace Raincheck.Core
         public string Dialog { get { lock (_gate) return _dialog; } }
 
         /// <summary>How long the main thread has been silent, in milliseconds.</summary>
-        public long MainThreadLagMs { get { lock (_gate) return _clock.ElapsedMilliseconds - _pumpedMs; } }
+        public long MainThreadLagMs { get { lock (_gate) return _nowMs() - _pumpedMs; } }
 
         /// <summary>Notes the state; answers whether it is another one.</summary>
         internal bool Set(string state, bool? focused)
@@ -58,7 +64,7 @@ namespace Raincheck.Core
         {
             lock (_gate)
             {
-                _pumpedMs = _clock.ElapsedMilliseconds;
+                _pumpedMs = _nowMs();
                 _askedMs = -1;
                 var was = _blocked;
                 _blocked = false;
@@ -83,7 +89,7 @@ namespace Raincheck.Core
             var due = false;
             lock (_gate)
             {
-                var now = _clock.ElapsedMilliseconds;
+                var now = _nowMs();
                 due = now - _sentMs >= intervalMs;
                 if (now - _pumpedMs > AskAfterMs && _askedMs < 0)
                 {
@@ -113,12 +119,11 @@ namespace Raincheck.Core
         {
             lock (_gate)
             {
-                _sentMs = _clock.ElapsedMilliseconds;
+                _sentMs = _nowMs();
                 var message = new JsonObject { { "type", "editor_status" }, { "state", _blocked ? "blocked" : _state }, { "seq", ++_seq } };
                 message.AddIfPresent("focused", _focused);
                 message["main_thread_lag_ms"] = _sentMs - _pumpedMs;
-                if (_dialog != null) message["dialog"] = new JsonObject { { "title", _dialog } };
-                return message;
+                return message.AddIfPresent("dialog", _dialog);
             }
         }
 
@@ -129,7 +134,7 @@ namespace Raincheck.Core
                 {
                     { "type", "pong" },
                     { "editor_state", _blocked ? "blocked" : _state },
-                    { "main_thread_lag_ms", _clock.ElapsedMilliseconds - _pumpedMs },
+                    { "main_thread_lag_ms", _nowMs() - _pumpedMs },
                 };
         }
     }

@@ -44,8 +44,7 @@ namespace Raincheck.InEditor
                 { "execute_code", ExecuteCodeTool.Allowed },
             };
             answer.AddIfPresent("focused", status.Focused);
-            if (status.Dialog != null) answer["dialog"] = new JsonObject { { "title", status.Dialog } };
-            context.Result = answer;
+            context.Result = answer.AddIfPresent("dialog", status.Dialog);
             return null;
         }
     }
