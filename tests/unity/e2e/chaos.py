@@ -178,3 +178,83 @@ def values(kit: Kit) -> None:
         sent = {"v": value(0)}
         got = peer.call("kit_echo", sent)
         same(json.dumps(got), json.dumps(sent), f"value {at}")
+
+
+class RealWorld:
+    """The same with the real `unity-mcp` between the caller and the editor: what it answers is judged by what ran."""
+
+    def __init__(self, kit: Kit, seed: int):
+        self.kit, self.random = kit, random.Random(seed)
+        self.server, self.editor = kit.server(), kit.editor()
+        self.editors, self.history, self.asked = [self.editor], [], {}
+        self.server.call("read_console", timeout=30)
+
+    def step(self) -> None:
+        weights = {self.ask: 10, self.open_gate: 6, self.cancel: 2, self.reload: 2, self.reload_dirty: 1, self.crash: 1, self.restart: 1}
+        action = self.random.choices(list(weights), list(weights.values()))[0]
+        self.history.append(action.__name__)
+        action()
+
+    def ask(self) -> None:
+        mark = f"m{len(self.asked)}"
+        name = self.random.choice(["kit_effect", "kit_effect", "kit_survivor", "kit_hold"])
+        params = {"mark": mark} if name == "kit_effect" else {"mark": mark, "release": str(self.kit.gate(mark))}
+        answer = self.server.call("unity_call", name=name, params=params, timeout=0)
+        if "log_id" in answer:
+            self.asked[answer["log_id"]] = {"mark": mark, "name": name}
+
+    def open_gate(self) -> None:
+        closed = [one for one in self.asked.values() if not self.kit.gate(one["mark"]).exists()]
+        if closed:
+            self.kit.gate(self.random.choice(closed)["mark"]).touch()
+
+    def cancel(self) -> None:
+        if self.asked:
+            self.server.call("cancel_operation", log_id=self.random.choice(list(self.asked)))
+
+    def reload(self) -> None:
+        self.editor.reload()
+
+    def reload_dirty(self) -> None:
+        self.editor.reload(dirty=True)
+
+    def crash(self) -> None:
+        self.editor.kill()
+        self.editor = self.kit.editor()
+        self.editors.append(self.editor)
+        self.editor.wait_event("loaded")
+
+    def restart(self) -> None:
+        self.server.kill()
+        self.server = self.kit.server()
+
+    def judge(self) -> None:
+        for one in self.asked.values():
+            self.kit.gate(one["mark"]).touch()
+        ends = {log_id: self.server.end(log_id) for log_id in self.asked}
+        for editor in self.editors[:-1]:
+            editor.wait_event("ended", timeout=10)
+        self.editor.do("sync")
+        for log_id, one in self.asked.items():
+            end, ran = ends[log_id], sum(e.count("effect", one["mark"]) for e in self.editors)
+            context = f"{one['name']} {one['mark']} ran {ran} times, the answer is {json.dumps(end)[:900]}"
+            check(ran <= 1, context)
+            if end["status"] == "completed":
+                same(ran, 1, context)
+            else:
+                same(end["status"], "error", context)
+                check(end["error_info"].get("guarantee") != "not_executed" or ran == 0, context)
+
+
+def real_worlds(kit: Kit, seed: int) -> None:
+    world = RealWorld(kit, seed)
+    try:
+        for _ in range(STEPS):
+            world.step()
+        world.judge()
+    except Exception as fault:
+        raise AssertionError(f"seed {seed}, the history {world.history}: {fault}") from fault
+
+
+for number in range(1, int(os.environ.get("RAINCHECK_WORLDS", "2")) + 1):
+    scenario(f"unity-mcp: chaos, world {number}", needs_server=True)(lambda kit, seed=number: real_worlds(kit, seed))
