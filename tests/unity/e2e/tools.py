@@ -127,10 +127,10 @@ def compiles(kit: Kit) -> None:
     refused(lambda: peer.call("control_play_mode", {"action": "play"}), "compile_errors")
     for passes in (1, 2):
         editor.do("edit_scripts", errors=[], passes=passes)
-        before = len(peer.hellos)
+        before = editor.counted("loaded")
         good = peer.call("refresh_and_compile", {}, 30)
         same((good["compiled"], good["succeeded"], good["errors"], good["warnings"]), (True, True, 0, 1), f"{passes} compiles")
-        same(len(peer.hellos) - before, passes, "reloads")
+        same(editor.counted("loaded") - before, passes, "reloads")
     same(peer.call("refresh_and_compile", {"force": True}, 30)["compiled"], True, "a forced compile")
 
 
