@@ -42,7 +42,7 @@ class Kit:
         self.editors.append(Editor(self.dotnet, self.out, self.project, **how).start())
         return self.editors[-1]
 
-    def server(self) -> Server:
+    def server(self, *flags: str) -> Server:
         """A real server for the project; the next one takes over what this one leaves."""
         version = self.project / "ProjectSettings" / "ProjectVersion.txt"
         if not version.exists():
@@ -51,7 +51,7 @@ class Kit:
             (self.project / "Packages").mkdir()
             (self.project / "Packages" / "manifest.json").write_text('{"dependencies":{}}\n')
             (self.project / "Assets").mkdir()
-        self.servers.append(Server(self.binary, self.project, self.folder / "server").start())
+        self.servers.append(Server(self.binary, self.project, self.folder / "server", *flags).start())
         return self.servers[-1]
 
     def both(self, **how: Any) -> tuple[Peer, Editor]:

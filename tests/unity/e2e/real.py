@@ -101,3 +101,12 @@ def cancelled(kit: Kit) -> None:
     editor.wait_event("cleanup", "m")
     same(server.end(first["log_id"])["state"], "cancelled", "the end")
     same(server.command("kit_add", 10, a=1)["result"], 2, "a call after it")
+
+
+@scenario("unity-mcp: execute_code takes a flag of the server and the leave of the editor", needs_server=True)
+def code(kit: Kit) -> None:
+    server, _ = kit.server("--enable-execute-code"), kit.editor(env={"RAINCHECK_EXECUTE_CODE": "1"})
+    answer = server.call("execute_code", code='Debug.Log("hi"); return 6 * 7;', timeout=60)
+    same((answer["status"], answer["result"]["result"], answer["result"]["logs"][0]["message"]), ("completed", 42, "hi"), "the answer")
+    wrong = server.call("execute_code", code="return nonsense;", timeout=60)
+    check(wrong["status"] == "error" and "CS0103" in json.dumps(wrong), f"the diagnostics are not in {wrong}")

@@ -10,8 +10,8 @@ from typing import Any, Callable
 
 
 class Server:
-    def __init__(self, binary: Path, project: Path, state: Path):
-        self.binary, self.project, self.state = binary, project, state
+    def __init__(self, binary: Path, project: Path, state: Path, *flags: str):
+        self.binary, self.project, self.state, self.flags = binary, project, state, flags
         self._answers: dict[int, dict] = {}
         self._cond = threading.Condition()
         self._last = 0
@@ -20,7 +20,7 @@ class Server:
         self.state.mkdir(parents=True, exist_ok=True)
         self._log = (self.state / "stderr").open("a")
         self._process = subprocess.Popen(
-            [str(self.binary), "serve", "--project", str(self.project), "--state-dir", str(self.state / "state"), "--runtime-dir", str(self.state / "run")],
+            [str(self.binary), "serve", "--project", str(self.project), "--state-dir", str(self.state / "state"), "--runtime-dir", str(self.state / "run"), *self.flags],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, encoding="utf-8",
         )
         threading.Thread(target=self._read, args=(self._process,), daemon=True).start()

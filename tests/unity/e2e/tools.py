@@ -289,3 +289,50 @@ def rest(kit: Kit) -> None:
     commands = {c["name"]: c for c in peer.call("list_unity_commands")["commands"]}
     same(commands["kit_add"]["params"]["required"], ["a"], "the parameters of a project's own command")
     same((commands["run_tests"]["execution_mode"], commands["run_tests"]["reload_safe"], commands["read_console"]["class"]), ("job", True, "control"), "metadata")
+
+
+@scenario("settings: the page tells the state, connects again, and turns execute_code on and the bridge off")
+def settings(kit: Kit) -> None:
+    peer, editor = kit.both()
+    editor.do("settings")
+    check(any("Connected to unity-mcp 0.0.1-peer" in e["detail"] for e in editor.events if e["event"] == "help_box"), "the page does not say that it is connected")
+    rid = peer.ask("kit_survivor", {"mark": "m", "release": str(kit.gate("a"))})
+    peer.of(rid, "started")
+    editor.do("settings", click="Connect again")
+    peer.wait_connected(2)
+    same([r["request_id"] for r in peer.auths[-1]["running"]], [rid], "what runs after it")
+    kit.gate("a").touch()
+    same(peer.outcome(rid)["status"], "ok", "its outcome")
+    editor.do("tests", names=WAVES)
+    same(peer.call("run_tests", {})["completed_count"], 3, "tests after it")
+    refused(lambda: peer.call("execute_code", {"code": "return 1;"}), "disabled")
+    editor.do("settings", click="Allow execute_code")
+    same(peer.call("execute_code", {"code": "return 1;"}, 60)["result"], 1, "execute_code after it was allowed")
+    editor.do("settings", click="Connect this editor")
+    editor.wait_event("loaded", n=2)
+    bye = peer.wait(lambda log: [m for m in log if m["type"] == "bye"][1:], "a second goodbye")
+    same(bye[0]["reason"], "reload", "the goodbye")
+    editor.do("settings")
+    check(any("Turned off" in e["detail"] for e in editor.events if e["event"] == "help_box"), "the page does not say that it is off")
+
+
+@scenario("menu: the self test finds nothing wrong here")
+def self_test(kit: Kit) -> None:
+    peer, editor = kit.both()
+    peer.call("execute_menu_item", {"path": "Tools/Raincheck/Self test"})
+    said = editor.wait(lambda events: next((e["detail"] for e in events if "self test, Unity" in e.get("detail", "")), None), "the report")
+    check(" 0 failed" in said, said)
+    peer.call("execute_menu_item", {"path": "Tools/Raincheck/Connection state"})
+
+
+@scenario("guards: an import worker and an editor without a window stay away, unless the second is asked to come")
+def guards(kit: Kit) -> None:
+    peer = kit.peer()
+    for env in ({"FAKE_IMPORT_WORKER": "1"}, {"FAKE_BATCH_MODE": "1"}):
+        editor = kit.editor(env=env)
+        editor.wait_event("loaded")
+        editor.do("sync")
+        editor.quit()
+    asked = kit.editor(env={"FAKE_BATCH_MODE": "1", "RAINCHECK_BATCH_MODE": "1"})
+    peer.wait_connected()
+    same([h["pid"] for h in peer.hellos], [asked.pid], "who said hello")

@@ -135,6 +135,7 @@ static class Program
                 break;
             case "hold_tests": NativeTests.HoldAt = order.GetProperty("at").GetInt32(); break;
             case "mute_tests": NativeTests.Mute = order.GetProperty("on").GetBoolean(); break;
+            case "settings": ShowSettings(order); break;
             case "hold_compile": NativeEditor.HoldCompile = order.GetProperty("on").GetBoolean(); break;
             case "focus": NativeEditor.ScriptsChanged = true; break;
             case "edit_scripts":
@@ -146,6 +147,22 @@ static class Program
             default: throw new ArgumentException(order.ToString());
         }
         Say(new Dictionary<string, object> { { "event", "obeyed" }, { "detail", order.GetProperty("do").GetString() } });
+    }
+
+    // Draws every page of settings twice, as the editor does: once for the layout, once for the click.
+    static void ShowSettings(JsonElement order)
+    {
+        if (order.TryGetProperty("click", out var click)) Native.Clicks.Add(click.GetString());
+        foreach (var assembly in Native.Domain.ToArray())
+            foreach (var type in assembly.GetTypes())
+                foreach (var method in type.GetMethods(BindingFlags.Static | BindingFlags.Public | BindingFlags.NonPublic))
+                    if (method.IsDefined(typeof(SettingsProviderAttribute)))
+                    {
+                        var page = (SettingsProvider)method.Invoke(null, null);
+                        page.guiHandler("");
+                        page.guiHandler("");
+                        page.inspectorUpdateHandler();
+                    }
     }
 
     static void AddCamera(this GameObject item) => Native.AddComponent(item, typeof(Camera));

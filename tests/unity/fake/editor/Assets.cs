@@ -13,7 +13,7 @@ namespace UnityEditor
     /// <summary>A handful of assets in memory, folders among them.</summary>
     public static class AssetDatabase
     {
-        public static bool IsAssetImportWorkerProcess() => false;
+        public static bool IsAssetImportWorkerProcess() => Environment.GetEnvironmentVariable("FAKE_IMPORT_WORKER") == "1";
 
         public static void Refresh()
         {

@@ -43,7 +43,15 @@ namespace UnityEditor
         public static bool ExecuteMenuItem(string path)
         {
             Native.Note("menu", path);
-            return path.StartsWith("Kit/", StringComparison.Ordinal) && NativeEditor.RunMenu(path);
+            foreach (var assembly in Native.Domain)
+                foreach (var type in assembly.GetTypes())
+                    foreach (var method in type.GetMethods(BindingFlags.Static | BindingFlags.Public | BindingFlags.NonPublic))
+                        if (method.GetCustomAttribute<MenuItem>()?.menuItem == path)
+                        {
+                            method.Invoke(null, null);
+                            return true;
+                        }
+            return false;
         }
 
         internal static void Change(PlayModeStateChange change) => playModeStateChanged?.Invoke(change);
@@ -187,7 +195,7 @@ namespace UnityEditor
 
     public static class SettingsService
     {
-        public static void RepaintAllSettingsWindow() { }
+        public static void RepaintAllSettingsWindow() => Native.Note("repainted", "");
     }
 
     public enum MessageType { None, Info, Warning, Error }
@@ -200,9 +208,9 @@ namespace UnityEditor
     public static class EditorGUILayout
     {
         public static void LabelField(string label, GUIStyle style, params GUILayoutOption[] options) { }
-        public static void HelpBox(string message, MessageType type) { }
+        public static void HelpBox(string message, MessageType type) => Native.Note("help_box", message);
         public static void Space() { }
-        public static bool Toggle(string label, bool value, params GUILayoutOption[] options) => value;
+        public static bool Toggle(string label, bool value, params GUILayoutOption[] options) => Native.Clicks.Remove(label) ? !value : value;
     }
 
     public class SceneView

@@ -29,7 +29,6 @@ namespace FakeUnity
         public static readonly List<string> CompileErrors = new List<string>();
         public static readonly Dictionary<string, UnityEngine.Object> Assets = new Dictionary<string, UnityEngine.Object>();
         public static readonly HashSet<string> Folders = new HashSet<string> { "Assets" };
-        public static Func<string, bool> RunMenu = _ => false;
         static int _compileTicks;
 
         /// <summary>One turn of the editor's loop; answers whether the domain is to be reloaded after it.</summary>

@@ -20,6 +20,9 @@ namespace FakeUnity
         public static string ScenePath = "Assets/Scenes/Dock.unity";
         public static bool SceneDirty;
 
+        /// <summary>What a person clicks on next, by its label.</summary>
+        public static readonly List<string> Clicks = new List<string>();
+
         /// <summary>The assemblies of the present domain.</summary>
         public static readonly List<Assembly> Domain = new List<Assembly>();
 

@@ -193,7 +193,7 @@ namespace UnityEngine
         public static string dataPath => Native.ProjectPath + "/Assets";
         public static string persistentDataPath => Native.ProjectPath + "/Persistent";
         public static string unityVersion => "6000.0.30f1";
-        public static bool isBatchMode => false;
+        public static bool isBatchMode => Environment.GetEnvironmentVariable("FAKE_BATCH_MODE") == "1";
 
         internal static void Raise(string condition, string stack, LogType type)
         {
@@ -214,7 +214,7 @@ namespace UnityEngine
 
     public static class GUILayout
     {
-        public static bool Button(string text, params GUILayoutOption[] options) => false;
+        public static bool Button(string text, params GUILayoutOption[] options) => Native.Clicks.Remove(text);
     }
 
     public class GUIStyle { }
