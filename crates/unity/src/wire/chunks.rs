@@ -44,10 +44,19 @@ struct Parts {
     size: usize,
 }
 
+/// A message of which pieces have come.
+#[derive(Debug)]
+enum Message {
+    /// It is being put together.
+    Parts(Parts),
+    /// It was given up; so many of its pieces are still to come, and are dropped.
+    GivenUp(u32),
+}
+
 /// The messages of one connection that are being put together.
 #[derive(Debug)]
 pub(crate) struct Assembly {
-    messages: BTreeMap<Box<str>, Parts>,
+    messages: BTreeMap<Box<str>, Message>,
     size: usize,
     most: usize,
 }
@@ -58,18 +67,28 @@ impl Assembly {
         Self { messages: BTreeMap::new(), size: 0, most }
     }
 
-    /// Puts a piece in its place.
+    /// Puts a piece in its place. Of a message that is given up it is said once; what still comes of it
+    /// begins no message anew.
     pub(crate) fn put(&mut self, piece: &Piece<'_>) -> Put {
+        if let Some(Message::GivenUp(n_missing)) = self.messages.get_mut(piece.request_id) {
+            *n_missing = n_missing.saturating_sub(1);
+            if *n_missing == 0 {
+                self.messages.remove(piece.request_id);
+            }
+            return Put::Begun;
+        }
         let put = self.place(piece);
-        if !matches!(put, Put::Begun) {
-            self.give_up(piece.request_id);
+        match put {
+            Put::Begun => {}
+            Put::Whole(_) => drop(self.take(piece.request_id)),
+            Put::TooLarge | Put::Malformed => self.give_up(piece),
         }
         put
     }
 
     fn place(&mut self, piece: &Piece<'_>) -> Put {
         let Piece { request_id, index, total, data } = *piece;
-        if request_id.is_empty() || request_id.len() > 128 || index >= total {
+        if !is_name(request_id) || index >= total {
             return Put::Malformed;
         }
         if total > MAX_PIECES {
@@ -77,14 +96,16 @@ impl Assembly {
         }
         let Ok(bytes) = STANDARD.decode(data) else { return Put::Malformed };
         if !self.messages.contains_key(request_id) {
-            if self.messages.len() >= MAX_MESSAGES {
+            if !self.make_room() {
                 return Put::TooLarge;
             }
             let n = usize::try_from(total).unwrap_or_default();
             let parts = Parts { pieces: vec![None; n], n_missing: n, size: 0 };
-            self.messages.insert(request_id.into(), parts);
+            self.messages.insert(request_id.into(), Message::Parts(parts));
         }
-        let Some(parts) = self.messages.get_mut(request_id) else { return Put::Malformed };
+        let Some(Message::Parts(parts)) = self.messages.get_mut(request_id) else {
+            return Put::Malformed;
+        };
         if u32::try_from(parts.pieces.len()) != Ok(total) {
             return Put::Malformed;
         }
@@ -109,11 +130,43 @@ impl Assembly {
         String::from_utf8(whole).map_or(Put::Malformed, Put::Whole)
     }
 
-    fn give_up(&mut self, request_id: &str) {
-        if let Some(parts) = self.messages.remove(request_id) {
-            self.size -= parts.size;
+    /// Tells whether there is a place for one more message. One that was given up leaves its place.
+    fn make_room(&mut self) -> bool {
+        if self.messages.len() < MAX_MESSAGES {
+            return true;
+        }
+        let mut all = self.messages.iter();
+        let given_up = all.find(|(_, message)| matches!(message, Message::GivenUp(_)));
+        let Some(name) = given_up.map(|(name, _)| name.clone()) else { return false };
+        self.messages.remove(&name);
+        true
+    }
+
+    fn take(&mut self, request_id: &str) -> Option<Parts> {
+        match self.messages.remove(request_id) {
+            Some(Message::Parts(parts)) => {
+                self.size -= parts.size;
+                Some(parts)
+            }
+            Some(Message::GivenUp(_)) | None => None,
         }
     }
+
+    /// Frees what is held of a message, and remembers how much of it is still to come.
+    fn give_up(&mut self, piece: &Piece<'_>) {
+        let parts = self.take(piece.request_id);
+        let n_seen = parts.map_or(0, |parts| parts.pieces.iter().flatten().count());
+        // The piece at hand is one more, unless it is the one that made the message whole.
+        let n_seen = u32::try_from(n_seen).unwrap_or(u32::MAX).saturating_add(1);
+        let n_missing = piece.total.saturating_sub(n_seen);
+        if n_missing > 0 && is_name(piece.request_id) && self.make_room() {
+            self.messages.insert(piece.request_id.into(), Message::GivenUp(n_missing));
+        }
+    }
+}
+
+fn is_name(request_id: &str) -> bool {
+    (1..=128).contains(&request_id.len())
 }
 
 /// Cuts a message into pieces if it is longer than `most`, and writes them; else it is sent as it is.
@@ -170,9 +223,32 @@ mod tests {
             assembly.put(&Piece { request_id: "m3", index: 1, total: 2, data: "!" }),
             Put::Malformed
         );
-        assert_eq!((assembly.size, assembly.messages.len()), (4, 4));
+        let is_held = |message: &&Message| matches!(message, Message::Parts(_));
+        let n_held = assembly.messages.values().filter(is_held).count();
+        assert_eq!((assembly.size, n_held), (4, 4));
         let broken = piece("m4", 1, 2, &[0xff], &mut assembly);
         assert_eq!(broken, Put::Malformed, "no UTF-8");
+    }
+
+    #[test]
+    fn what_still_comes_of_a_message_that_was_given_up_takes_no_room() {
+        // [UNITY-6]
+        let mut assembly = Assembly::new(10);
+        for n in 0..3 * MAX_MESSAGES {
+            let name = format!("large{n}");
+            assert_eq!(piece(&name, 0, 4, b"0123456", &mut assembly), Put::Begun);
+            assert_eq!(piece(&name, 1, 4, b"0123456", &mut assembly), Put::TooLarge);
+            assert_eq!(piece(&name, 2, 4, b"0123456", &mut assembly), Put::Begun, "said once");
+            assert_eq!(piece(&name, 3, 4, b"0123456", &mut assembly), Put::Begun);
+            assert_eq!((assembly.size, assembly.messages.len()), (0, 0), "{n}");
+        }
+        // The rest of these never comes.
+        for n in 0..3 * MAX_MESSAGES {
+            assert_eq!(piece(&format!("cut{n}"), 0, 3, &[b'x'; 11], &mut assembly), Put::TooLarge);
+        }
+        assert!(assembly.messages.len() <= MAX_MESSAGES);
+        assert_eq!(piece("small", 0, 2, b"a", &mut assembly), Put::Begun);
+        assert_eq!(piece("small", 1, 2, b"b", &mut assembly), Put::Whole("ab".to_owned()));
     }
 
     #[test]

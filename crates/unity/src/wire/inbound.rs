@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use raincheck_core::content::Json;
 use raincheck_core::text;
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// The most tools that an editor may bring.
@@ -143,8 +144,24 @@ pub(crate) struct Status {
     pub(crate) focused: Option<bool>,
     #[serde(default)]
     pub(crate) main_thread_lag_ms: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "title")]
     pub(crate) dialog: Option<String>,
+}
+
+/// Reads the title of a dialog: a text, or the `title` of an object. Anything else says nothing, and
+/// is no reason to lose the state that comes with it.
+fn title<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Dialog {
+        Text(String),
+        Window { title: String },
+        Other(IgnoredAny),
+    }
+    Ok(match Dialog::deserialize(from)? {
+        Dialog::Text(title) | Dialog::Window { title } => Some(title),
+        Dialog::Other(IgnoredAny) => None,
+    })
 }
 
 /// A message about a call that says no more than its type.
@@ -319,6 +336,25 @@ mod tests {
         let text = r#"{"type":"editor_status","state":"ready","seq":3,"kit_field":{"x":[1]}}"#;
         let Ok(Message::Status(status)) = read(text) else { panic!("a status") };
         assert_eq!((status.state.as_str(), status.seq), ("ready", 3));
+    }
+
+    #[test]
+    fn a_dialog_is_read_as_a_title_or_a_window_and_never_costs_the_state() {
+        // [UNITY-5] Case unity-dialog-blocks-save.
+        let dialogs = [
+            (r#"{"title":"Save Scene"}"#, Some("Save Scene")),
+            (r#""Save Scene""#, Some("Save Scene")),
+            ("null", None),
+            (r#"{"name":5}"#, None),
+            ("[1]", None),
+        ];
+        for (dialog, title) in dialogs {
+            let text = format!(
+                r#"{{"type":"editor_status","state":"blocked","seq":7,"dialog":{dialog}}}"#
+            );
+            let Ok(Message::Status(status)) = read(&text) else { panic!("{text}") };
+            assert_eq!((status.state.as_str(), status.dialog.as_deref()), ("blocked", title));
+        }
     }
 
     #[test]
