@@ -52,9 +52,13 @@ class Editor:
         """Gives an order and waits until it was obeyed; `block` is obeyed when it holds the main thread."""
         ends = "blocked" if order == "block" else "obeyed"
         before = self.count(ends)
+        self.order(order, **more)
+        self.wait(lambda _: self.count(ends) > before, f"`{order}` is obeyed")
+
+    def order(self, order: str, **more: Any) -> None:
+        """Gives an order without waiting."""
         self._process.stdin.write(json.dumps({"do": order, **more}) + "\n")
         self._process.stdin.flush()
-        self.wait(lambda _: self.count(ends) > before, f"`{order}` is obeyed")
 
     def reload(self, dirty: bool = False) -> dict:
         """Reloads the domain; answers what was said of the old one."""

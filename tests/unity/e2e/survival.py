@@ -70,6 +70,22 @@ def reload_interrupts(kit: Kit) -> None:
     same(len({h["editor_instance_id"] for h in peer.hellos}), 1, "editors")
 
 
+@scenario("reload: a cancel that came right before it still holds after it")
+def cancel_before_reload(kit: Kit) -> None:
+    peer, editor = kit.both()
+    rid = peer.ask("kit_survivor", {"mark": "m", "release": str(kit.gate("never"))})
+    peer.of(rid, "progress")
+    gate = kit.gate("block")
+    editor.do("block", release=str(gate))
+    peer.send({"type": "cancel", "request_id": "c", "target_request_id": rid})
+    answer = peer.wait(lambda log: next((m for m in log if m["type"] == "cancel_result"), None), "a cancel_result")
+    same(answer["status"], "cancel_requested", "the answer while the main thread stands still")
+    editor.order("reload")
+    gate.touch()
+    outcome = peer.outcome(rid)
+    same((outcome["status"], outcome["domain_epoch"]), ("cancelled", 2), "the outcome, and the domain it comes from")
+
+
 @scenario("reload: while the editor compiles nothing begins that the reload would cut off")
 def held_back(kit: Kit) -> None:
     peer, editor = kit.both()

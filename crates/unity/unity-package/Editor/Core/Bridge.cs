@@ -19,7 +19,7 @@ namespace Raincheck.Core
         readonly EditorStatus _status;
         readonly Link _link;
         readonly string _sessionId = Guid.NewGuid().ToString();
-        readonly Chunks _chunks = new Chunks();
+        Chunks _chunks = new Chunks();
         bool _disposed;
 
         /// <summary>Takes over what the domain before left behind, and settles what did not survive.</summary>
@@ -197,6 +197,8 @@ namespace Raincheck.Core
             lock (_gate)
             {
                 open();
+                // What the last connection left unfinished will not be finished by this one.
+                _chunks = new Chunks();
                 _status.BeginConnection();
                 SendStatus();
                 foreach (var job in _journal.InOrder)

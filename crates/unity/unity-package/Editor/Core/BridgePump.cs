@@ -61,6 +61,7 @@ namespace Raincheck.Core
         bool Begin(Job job)
         {
             job.Context = new ToolContext(this, job);
+            if (job.CancelRequested) job.Context.Cancel();
             if (job.Resumes) return true;
             try { _journal.Began(job); }
             catch (System.IO.IOException fault)

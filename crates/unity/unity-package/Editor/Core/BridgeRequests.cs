@@ -214,9 +214,17 @@ namespace Raincheck.Core
                 _link.Send(null, Json.Write(answer));
                 if (job == null) return;
                 if (job.State == JobState.Queued) EndQueued(job);
-                else job.Context?.Cancel();
+                else Stop(job);
             }
             _host.WakeMainThread();
+        }
+
+        void Stop(Job job)
+        {
+            // Written down first: a domain reload may come before the run has noticed.
+            try { _journal.CancelRequested(job); }
+            catch (IOException fault) { _host.Log(LogLevel.Warning, "a cancel could not be written down: " + fault.Message); }
+            job.Context?.Cancel();
         }
 
         void EndQueued(Job job)

@@ -38,6 +38,9 @@ namespace Raincheck.Core
         public bool ProgressUnsent;
         public long ProgressKeptMs;
 
+        /// <summary>The server wants it to end; still holds after a domain reload.</summary>
+        public bool CancelRequested;
+
         public Tool Tool;
         public ToolContext Context;
 

@@ -122,6 +122,12 @@ namespace Raincheck.Core
         internal void Remembers(Job job) =>
             Append(new JsonObject { { "t", "keep" }, { "id", job.RequestId }, { "memory", job.Memory } }, false);
 
+        internal void CancelRequested(Job job)
+        {
+            job.CancelRequested = true;
+            Append(new JsonObject { { "t", "cancel" }, { "id", job.RequestId } }, false);
+        }
+
         internal void Progressed(Job job) =>
             Append(new JsonObject { { "t", "prog" }, { "id", job.RequestId }, { "progress", job.Progress } }, false);
 
@@ -210,6 +216,7 @@ namespace Raincheck.Core
             {
                 Line(new JsonObject { { "t", "run" }, { "job", job.ToJson() } });
                 if (job.State == JobState.Running) Line(new JsonObject { { "t", "start" }, { "id", job.RequestId } });
+                if (job.CancelRequested) Line(new JsonObject { { "t", "cancel" }, { "id", job.RequestId } });
                 if (job.Memory != null) Line(new JsonObject { { "t", "keep" }, { "id", job.RequestId }, { "memory", job.Memory } });
                 if (job.Progress != null) Line(new JsonObject { { "t", "prog" }, { "id", job.RequestId }, { "progress", job.Progress } });
             }
@@ -299,6 +306,9 @@ namespace Raincheck.Core
                     break;
                 case "start":
                     if (Running.TryGetValue(id, out var begun)) begun.State = JobState.Running;
+                    break;
+                case "cancel":
+                    if (Running.TryGetValue(id, out var ends)) ends.CancelRequested = true;
                     break;
                 case "keep":
                     if (Running.TryGetValue(id, out var keeps)) keeps.Memory = line.Object("memory");
