@@ -48,6 +48,8 @@ pub(crate) struct Introduction {
     pub(crate) commands: BTreeMap<String, Command>,
     /// The calls that the editor still has, running or ended; `None` when it does not say.
     pub(crate) has: Option<Vec<(RequestId, Option<String>)>>,
+    /// Those of them that have its main thread, or wait for it, with their commands.
+    pub(crate) running: Vec<(RequestId, String)>,
 }
 
 /// What a call is named by.
@@ -97,6 +99,8 @@ pub(crate) enum Word {
         fence: Option<u64>,
         ending: Ending,
     },
+    /// It has registered more commands.
+    Commands(BTreeMap<String, Command>),
     /// It has committed to end a call.
     Cancelling(Target),
     /// It goes away, for good if it quits.

@@ -147,6 +147,15 @@ impl Unity {
         owner::check(&owner)
     }
 
+    /// Waits until the editors are this process's; `false` when `stop` fires before.
+    pub(crate) async fn is_ours(&self, stop: &CancellationToken) -> bool {
+        let mut told = self.0.owner.subscribe();
+        tokio::select! {
+            ours = told.wait_for(|owner| *owner == Owner::Ours) => ours.is_ok(),
+            () = stop.cancelled() => false,
+        }
+    }
+
     pub(crate) fn clock(&self) -> &awake::Clock {
         &self.0.clock
     }

@@ -87,6 +87,7 @@ impl Desk {
         self.n_links += 1;
         let serial = self.n_links;
         let link = Link { serial, asks };
+        let running = introduction.running.clone();
         let has = introduction.has.clone().map(|has| has.into_iter().collect::<BTreeMap<_, _>>());
         let lane = lane_of(settings.project.as_deref(), &key);
         self.has_had_others |= lane.as_str() != lanes::DEFAULT;
@@ -105,6 +106,7 @@ impl Desk {
             }
         }
         let asks = has.map_or_else(Vec::new, |has| self.settle(&key, &lane, has));
+        self.keep_the_turn(now, &key, running);
         self.tell_runs(&key);
         Some(Attached { key, serial, asks })
     }
@@ -121,9 +123,29 @@ impl Desk {
         asks
     }
 
-    /// Compares a call that was taken up with what editors said before of what they have.
-    pub(crate) fn settle_again(&mut self, request: RequestId) {
-        let Some(run) = self.runs.get_mut(&request) else { return };
+    /// Gives an editor's main thread to the calls that it says it runs. Those that nobody waits for any more
+    /// have it too, until it says how they ended [QUEUE-6].
+    fn keep_the_turn(&mut self, now: Instant, key: &Key, running: Vec<(RequestId, String)>) {
+        let Some(editor) = self.editors.get(key) else { return };
+        let (lane, turn) = (editor.lane.clone(), Arc::clone(&editor.turn));
+        let n_changes = editor.n_changes;
+        for (request, tool) in running {
+            let run = self.runs.entry(request).or_insert_with(|| {
+                Run::of_nobody(key, &lane, (tool.as_str().into(), n_changes), now)
+            });
+            if run.turn.is_none() && run.stage.is_under_way() {
+                run.turn = Arc::clone(&turn).try_acquire_owned().ok();
+            }
+        }
+        self.runs.retain(|_, run| run.stage.is_under_way() || !run.is_nobody_s());
+    }
+
+    /// Takes up a call of an earlier server, and compares it with what editors said before of what they
+    /// have.
+    pub(crate) fn take_up(&mut self, request: RequestId, mut run: Run) {
+        // Nobody has waited for it until now.
+        run.turn = self.runs.remove(&request).and_then(|mut older| older.turn.take());
+        let run = self.runs.entry(request).or_insert(run);
         let mut asks = Vec::new();
         for (key, editor) in self.editors.iter().filter(|(_, editor)| editor.link.is_some()) {
             if editor.reports_calls && run.is_unheard {
@@ -167,7 +189,7 @@ impl Desk {
         // What nobody waits for, and nobody will tell of any more.
         runs.retain(|_, run| {
             let is_known = run.editor.as_ref().is_none_or(|key| editors.contains_key(key));
-            is_known || !run.members.is_empty() || !run.uncommitted.is_empty()
+            is_known || !run.is_nobody_s()
         });
         self.editors.values().filter_map(|editor| editor.back_by(settings)).min()
     }
@@ -320,7 +342,7 @@ impl Desk {
             run.uncommitted.remove(&member);
         }
         let is_over = !run.stage.is_under_way() && run.stage != Stage::Posted;
-        if is_over && run.members.is_empty() && run.uncommitted.is_empty() {
+        if is_over && run.is_nobody_s() {
             self.runs.remove(&request);
         }
     }

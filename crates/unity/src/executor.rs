@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::backend::{Ask, Order};
 use crate::bridge::Unity;
 use crate::desk::Key;
+use crate::desk::editor::Editor;
 use crate::desk::run::{Begin, JoinKey, Report, Run};
 use crate::desk::stage::Stage;
 use crate::lanes;
@@ -76,9 +77,8 @@ impl Executor for Unity {
             turn: None,
         };
         let (run, seen) = Run::new(begin);
-        self.desk().runs.insert(request, run);
         // Its editor may have come back first.
-        self.desk().settle_again(request);
+        self.desk().take_up(request, run);
         Some(Following::new(self, context, request, seen).run().await)
     }
 
@@ -217,8 +217,7 @@ impl Handing<'_> {
         {
             return Err(unknown_command(&self.wanted.tool));
         }
-        let is_control = self.is_control();
-        let hold = if is_control { editor.away() } else { editor.hold() };
+        let hold = if self.is_beside(editor) { editor.away() } else { editor.hold() };
         Ok(match hold {
             None => Ok(key),
             Some(hold) => Err(match hold.as_str() {
@@ -230,13 +229,16 @@ impl Handing<'_> {
         })
     }
 
-    fn is_control(&self) -> bool {
-        self.attempt.record.task.lane.as_str() == lanes::CONTROL || self.wanted.entry.is_control
+    /// Whether the editor takes the call beside its main thread. One that takes one call at a time does not.
+    fn is_beside(&self, editor: &Editor) -> bool {
+        let is_control = self.attempt.record.task.lane.as_str() == lanes::CONTROL
+            || self.wanted.entry.is_control;
+        is_control && editor.reports_calls
     }
 
     fn turn_of(&self, key: &Key) -> Option<Arc<tokio::sync::Semaphore>> {
         let desk = self.bridge.desk();
-        desk.editors.get(key).filter(|_| !self.is_control()).map(|editor| Arc::clone(&editor.turn))
+        desk.editors.get(key).filter(|it| !self.is_beside(it)).map(|it| Arc::clone(&it.turn))
     }
 
     /// Joins a call that runs and asks for the same.
@@ -267,7 +269,7 @@ impl Handing<'_> {
         let (request, task) = (request_of(self.context), &self.attempt.record.task);
         let mut desk = self.bridge.desk();
         let Some(editor) = desk.editors.get(key) else { return Ok(None) };
-        let hold = if self.is_control() { editor.away() } else { editor.hold() };
+        let hold = if self.is_beside(editor) { editor.away() } else { editor.hold() };
         let Some(link) = editor.link.as_ref().filter(|_| hold.is_none()) else { return Ok(None) };
         let command = editor.commands.get(&self.wanted.tool);
         let limit = task.limits.run_timeout.unwrap_or(self.bridge.settings().max_job_timeout);

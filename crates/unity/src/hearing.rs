@@ -65,6 +65,12 @@ impl Unity {
                     self.moved();
                 }
             }
+            Word::Commands(commands) => {
+                // None is no news: a package that has just started lists none.
+                if let Some(editor) = desk.linked(key, serial).filter(|_| !commands.is_empty()) {
+                    editor.commands = std::sync::Arc::new(commands);
+                }
+            }
             Word::Accepted(request) => desk.step(request, Move::Accept),
             Word::Started(request) => desk.step(request, Move::Start),
             Word::Job(request, job) => {
@@ -102,11 +108,12 @@ impl Unity {
         {
             let mut desk = self.desk();
             if let Some((request, run)) = desk.run_of(&target) {
-                if fence.is_some_and(|fence| fence != run.fence) {
+                let is_other = fence.is_some_and(|fence| fence != run.fence);
+                if is_other && !run.is_nobody_s() {
                     tracing::debug!(?target, "a result of another attempt was ignored");
                     return None;
                 }
-                if !run.members.is_empty() || !run.uncommitted.is_empty() {
+                if !run.is_nobody_s() {
                     // Another copy is acknowledged with the first.
                     let outcome = outcome_of(&run.tool, ending);
                     run.end(outcome, named);

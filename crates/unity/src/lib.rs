@@ -27,6 +27,8 @@ mod backend;
 
 mod session;
 
+mod coplay;
+
 mod lanes;
 
 mod desk;

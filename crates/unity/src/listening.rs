@@ -24,13 +24,21 @@ const DOCTOR: &str = "run: unity-mcp doctor";
 pub struct UnityListener {
     places: Places,
     port: u16,
+    coplay: Option<u16>,
 }
 
 impl UnityListener {
     /// Listens where editors look for it. Port 0 is the port of the last time, if it is free.
     #[must_use]
     pub const fn new(places: Places, port: u16) -> Self {
-        Self { places, port }
+        Self { places, port, coplay: None }
+    }
+
+    /// Listens for CoplayDev's package as well, on a port of its own and without a secret: the package has
+    /// none.
+    #[must_use]
+    pub fn with_coplay(self, port: u16) -> Self {
+        Self { coplay: Some(port), ..self }
     }
 
     /// Opens the listener once the store is open, and serves until `stop` fires. A server whose store
@@ -51,7 +59,15 @@ impl UnityListener {
             bridge.set_owner(owner.clone());
         };
         let serving = bridge.serve_sockets(incoming, stop.clone());
-        tokio::join!(keeper::keep(open, tell, stop), serving);
+        let beside = async {
+            if let Some(port) = self.coplay
+                && bridge.is_ours(&stop).await
+            {
+                let open = || open_coplay(&bridge, port, sockets.clone());
+                keeper::keep(open, log_coplay, stop.clone()).await;
+            }
+        };
+        tokio::join!(keeper::keep(open, tell, stop.clone()), serving, beside);
     }
 
     /// Takes the project and binds the listener, where files may be written on the way.
@@ -102,6 +118,22 @@ impl UnityListener {
         let _ = known.set(port);
         tracing::info!(url, "listening for editors");
         Ok(service)
+    }
+}
+
+async fn open_coplay(bridge: &Unity, port: u16, sockets: Sockets) -> Result<(Service, ()), Owner> {
+    let unreachable = |error: Error| Owner::Unreachable(elsewhere(&error));
+    let mut options = Options::new(crate::NAME).map_err(unreachable)?;
+    options.address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    options.surfaces.push(bridge.coplay(sockets));
+    let (service, Info { url, .. }) = bind(options).await.map_err(unreachable)?;
+    tracing::info!(url, "listening for CoplayDev's package");
+    Ok((service, ()))
+}
+
+fn log_coplay(owner: &Owner) {
+    if let Owner::Unreachable(Unreachable { why, next }) = owner {
+        tracing::error!(next, "CoplayDev's package cannot find this server: {why}");
     }
 }
 

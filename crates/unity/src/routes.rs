@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backend::Backend;
 use crate::bridge::Unity;
 use crate::connection;
+use crate::coplay::Coplay;
 use crate::session::{Rules, Session};
 use crate::specs;
 use crate::wire::outbound::Named;
@@ -26,6 +27,9 @@ use crate::wire::proof;
 
 /// Where editors that speak the native protocol knock.
 const NATIVE: &str = "/unity";
+
+/// Where CoplayDev's package knocks.
+const COPLAY: &str = "/hub/plugin";
 
 /// How many connections may wait to be served.
 const BACKLOG: usize = 64;
@@ -114,6 +118,19 @@ impl Unity {
         })
     }
 
+    /// Returns the route of CoplayDev's package.
+    pub(crate) fn coplay(&self, sockets: Sockets) -> Surface {
+        let settings = self.settings();
+        let limits = (settings.hello, settings.silence);
+        // It has no chunks: what it has to say comes in one message.
+        surface(COPLAY, sockets, settings.max_chunked, move || {
+            Box::new(move |bridge: &Self, now| {
+                let id = bridge.engine().map_or(0, Handle::nonce);
+                Box::new(Coplay::new(format!("{id:032x}"), limits, now))
+            })
+        })
+    }
+
     /// Serves connections until `stop` fires.
     pub(crate) async fn serve_sockets(&self, mut incoming: Incoming, stop: CancellationToken) {
         let mut serving = JoinSet::new();
@@ -139,8 +156,9 @@ impl Unity {
         while serving.join_next().await.is_some() {}
     }
 
-    /// Listens on any network that can accept, which goes by `address`, with a secret that is known: for
-    /// simulations and for whoever has sockets of its own.
+    /// Listens on any network that can accept, which goes by `address`: for simulations, and for whoever has
+    /// sockets of its own. With a secret it serves the native protocol, without one that of CoplayDev's
+    /// package.
     ///
     /// # Errors
     /// When the listener cannot be made.
@@ -148,12 +166,16 @@ impl Unity {
         self,
         accept: A,
         address: SocketAddr,
-        secret: Secret,
+        secret: Option<Secret>,
         stop: CancellationToken,
     ) -> Result<(), raincheck_loopback::Error> {
         let (sockets, incoming) = way();
-        let mut options = Options { token: Some(secret.clone()), ..Options::new(crate::NAME)? };
-        options.surfaces.push(self.native(secret, address.port(), sockets));
+        let mut options = Options::new(crate::NAME)?;
+        options.token.clone_from(&secret);
+        options.surfaces.push(match secret {
+            Some(secret) => self.native(secret, address.port(), sockets),
+            None => self.coplay(sockets),
+        });
         let (service, _) = over(accept, address, options)?;
         tokio::join!(service.run(stop.clone()), self.serve_sockets(incoming, stop));
         Ok(())

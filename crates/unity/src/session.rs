@@ -14,7 +14,7 @@ use raincheck_loopback::websocket::End;
 use tokio::time::Instant;
 
 use crate::backend::{Act, Ask, Backend, Ending, Introduction, Order, Target, Word, code};
-use crate::specs::millis;
+use crate::specs::{self, millis};
 use crate::wire::chunks::{Assembly, Piece, Put, cut};
 use crate::wire::inbound::{self, Message, Unread};
 use crate::wire::proof::{Challenge, Side, is_nonce};
@@ -132,6 +132,15 @@ impl Session {
             return self.out_of_turn("auth");
         }
         let Some(hello) = self.hello.take() else { return Vec::new() };
+        let commands = auth.commands();
+        let is_control = |tool: &str| match commands.get(tool) {
+            Some(command) => command.is_control,
+            None => specs::find(tool).is_some_and(|entry| entry.is_control),
+        };
+        let on_main = auth.running.iter().filter(|one| !is_control(&one.tool_name));
+        let on_main = on_main
+            .filter_map(|one| Some((one.request_id.parse().ok()?, one.tool_name.clone())))
+            .collect();
         let running = auth.running.iter().filter_map(|one| {
             Some((one.request_id.parse().ok()?, one.job_id.clone().filter(|it| it.len() <= 128)))
         });
@@ -147,7 +156,8 @@ impl Session {
             pid: hello.pid,
             state: EditorState::from_word(&auth.state).unwrap_or(EditorState::Ready),
             has: Some(running.chain(finished).collect()),
-            commands: auth.commands(),
+            running: on_main,
+            commands,
         };
         let capability = outbound::Message::Capability { tools: &self.rules.tools }.write();
         vec![Act::Send(capability), Act::Attach(Box::new(introduction))]

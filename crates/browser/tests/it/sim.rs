@@ -2,7 +2,6 @@
 //! repeats, while both ends are killed and started again. Everything follows from a seed.
 
 mod callers;
-mod dice;
 mod extension;
 mod fault;
 mod history;
@@ -16,8 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use raincheck_testkit::dice::Dice;
+
 use crate::store::Store;
-pub(crate) use dice::Dice;
 pub(crate) use fault::Fault;
 use history::{Log, lock};
 use plan::{Act, Plan};

@@ -20,7 +20,9 @@ use raincheck_core::store::{
 use raincheck_core::task::{TaskEvent, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
-use crate::sim::{Dice, Fault};
+use raincheck_testkit::dice::Dice;
+
+use crate::sim::Fault;
 
 /// A memory store whose commits can be held back, or fail, and that the next server opens again.
 pub(crate) struct Store {

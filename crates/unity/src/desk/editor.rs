@@ -85,6 +85,7 @@ impl Editor {
             commands,
             has,
             project_path: _,
+            running: _,
         } = introduction;
         Self {
             lane,

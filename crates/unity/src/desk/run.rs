@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use raincheck_core::content::Json;
-use raincheck_core::ids::LaneId;
+use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::progress::Progress;
 use raincheck_core::task::Outcome;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -122,6 +122,38 @@ impl Run {
             turn,
         };
         (run, seen)
+    }
+
+    /// Makes a call that an editor says it has, and nobody waits for.
+    pub(crate) fn of_nobody(
+        editor: &Key,
+        lane: &LaneId,
+        (tool, n_changes): (Arc<str>, u64),
+        now: Instant,
+    ) -> Self {
+        let request = RequestId { task: TaskId::from_parts(0, [0; 10]), attempt: 0 };
+        let (mut run, _) = Self::new(Begin {
+            fence: 0,
+            tool,
+            lane: lane.clone(),
+            editor: Some(Arc::clone(editor)),
+            stage: Stage::Accepted,
+            member: request,
+            can_cancel: false,
+            since: now,
+            join: None,
+            n_changes,
+            turn: None,
+        });
+        run.members.clear();
+        run.uncommitted.clear();
+        run.is_unheard = false;
+        run
+    }
+
+    /// Tells whether nobody waits for it, nor for its outcome to be committed.
+    pub(crate) fn is_nobody_s(&self) -> bool {
+        self.members.is_empty() && self.uncommitted.is_empty()
     }
 
     /// Moves the call; `false` when its stage does not have the move.

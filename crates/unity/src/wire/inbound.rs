@@ -62,6 +62,8 @@ pub(crate) struct Running {
     pub(crate) request_id: String,
     #[serde(default)]
     pub(crate) job_id: Option<String>,
+    #[serde(default)]
+    pub(crate) tool_name: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,14 +3,18 @@
 
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "a test that meets something else has failed"
 )]
 
 mod calls;
 mod cancel;
+mod coplay;
 mod drops;
+mod restart;
 mod several;
+mod sim;
 mod wire;
 mod world;
 

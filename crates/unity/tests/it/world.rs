@@ -5,12 +5,18 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::Error;
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
+use raincheck_core::store::{
+    self, Capabilities, Durability, MemoryLimits, MemoryStore, Receipt, StoreLayer, TaskStore,
+    Write,
+};
 use raincheck_core::task::{Outcome, TaskRecord};
+use raincheck_core::time::Timestamp;
 use raincheck_loopback::{Accept, Secret};
 use raincheck_runtime::{Handle, Options, Request, Submission, View, start};
 use raincheck_testkit::editor::{Editor, Socket, Who};
@@ -20,6 +26,8 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use crate::sim::Fault;
 
 /// Longer than anything that is waited for; paused time makes it cheap.
 pub(crate) const LONG: Duration = Duration::from_secs(24 * 3600);
@@ -42,13 +50,60 @@ impl Accept for Net {
     }
 }
 
+/// Connects; `None` when nobody listens.
+pub(crate) fn reach(network: &mpsc::UnboundedSender<DuplexStream>) -> Option<DuplexStream> {
+    let (here, there) = duplex(256 * 1024);
+    network.send(there).ok().map(|()| here)
+}
+
+/// A memory store that the next server opens again.
+pub(crate) struct Kept {
+    inner: MemoryStore,
+    fault: Option<Fault>,
+}
+
+impl Kept {
+    pub(crate) fn new(fault: Option<Fault>) -> Arc<Self> {
+        Arc::new(Self { inner: MemoryStore::new(MemoryLimits::default()), fault })
+    }
+
+    fn close(&self) {
+        self.inner.close();
+    }
+}
+
+#[async_trait]
+impl StoreLayer for Kept {
+    fn inner(&self) -> &dyn TaskStore {
+        &self.inner
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durability: Durability::Process }
+    }
+
+    async fn fire(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Write<Option<Timestamp>>, store::Error> {
+        if self.fault == Some(Fault::DeadlinesSleep) {
+            return Ok(Write { value: None, receipt: Receipt::Ready });
+        }
+        self.inner.fire(now, limit).await
+    }
+}
+
 /// A running server.
 pub(crate) struct World {
     pub(crate) handle: Handle,
     pub(crate) bridge: Unity,
+    store: Arc<Kept>,
+    settings: Settings,
     network: mpsc::UnboundedSender<DuplexStream>,
+    coplay: mpsc::UnboundedSender<DuplexStream>,
     stop: CancellationToken,
-    _running: JoinSet<()>,
+    running: JoinSet<()>,
 }
 
 pub(crate) type Scripted = Editor<DuplexStream>;
@@ -71,20 +126,48 @@ impl World {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let bridge = Unity::new(settings);
-        let options = Options::in_memory().with_tools(Arc::new(bridge.clone()));
+        Self::over(settings, Kept::new(None))
+    }
+
+    pub(crate) fn over(settings: Settings, store: Arc<Kept>) -> Self {
+        let bridge = Unity::new(settings.clone());
+        let kept = Arc::clone(&store);
+        let mut options =
+            Options::in_memory().with_store(kept).with_tools(Arc::new(bridge.clone()));
+        options.reattach_grace = settings.reconnect_grace + 5 * SECOND;
         let (handle, service) = start(options);
         let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
         running.spawn(service.run(stop.clone()));
         running.spawn(bridge.beside(handle.clone(), stop.clone()));
-        let (network, incoming) = mpsc::unbounded_channel();
-        let (listening, over) = (bridge.clone(), stop.clone());
-        running.spawn(async move {
-            let address = (Ipv4Addr::LOCALHOST, PORT).into();
-            let served = listening.serve_over(Net(incoming), address, secret(), over);
-            served.await.expect("a listener");
-        });
-        Self { handle, bridge, network, stop, _running: running }
+        let mut listen = |port, secret| {
+            let (network, incoming) = mpsc::unbounded_channel();
+            let (listening, over) = (bridge.clone(), stop.clone());
+            running.spawn(async move {
+                let address = (Ipv4Addr::LOCALHOST, port).into();
+                let served = listening.serve_over(Net(incoming), address, secret, over);
+                served.await.expect("a listener");
+            });
+            network
+        };
+        let (network, coplay) = (listen(PORT, Some(secret())), listen(PORT + 1, None));
+        Self { handle, bridge, store, settings, network, coplay, stop, running }
+    }
+
+    /// Kills the server and starts the next one on the same store.
+    pub(crate) async fn killed(mut self) -> Self {
+        self.running.shutdown().await;
+        self.store.close();
+        Self::over(self.settings, self.store)
+    }
+
+    /// Ends the server in order and starts the next one on the same store.
+    pub(crate) async fn restarted(mut self) -> Self {
+        self.stop.cancel();
+        while let Some(ended) = self.running.join_next().await {
+            ended.expect("no panic");
+        }
+        self.store.close();
+        Self::over(self.settings, self.store)
     }
 
     /// Tells the server to end.
@@ -93,9 +176,18 @@ impl World {
     }
 
     pub(crate) fn io(&self) -> DuplexStream {
-        let (here, there) = duplex(256 * 1024);
-        self.network.send(there).expect("a listener");
-        here
+        reach(&self.network).expect("a listener")
+    }
+
+    /// Where the server listens.
+    pub(crate) fn network(&self) -> mpsc::UnboundedSender<DuplexStream> {
+        self.network.clone()
+    }
+
+    /// A connection of CoplayDev's package.
+    pub(crate) async fn coplay(&self) -> Socket<DuplexStream> {
+        let io = reach(&self.coplay).expect("a listener");
+        Socket::knock(io, "/hub/plugin", PORT + 1, "").await.expect("an upgrade")
     }
 
     /// Opens a socket and says nothing.

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use raincheck_loopback::Secret;
+use raincheck_testkit::dice::Dice;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use turmoil::net::TcpStream;
 
-use super::dice::Dice;
 use super::fault::Fault;
 use super::history::{Log, lock, now};
 use super::journal::{Journal, Record, Stage};

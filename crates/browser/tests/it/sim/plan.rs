@@ -1,9 +1,9 @@
 //! What is called, and what breaks, when.
 
+use raincheck_testkit::dice::Dice;
 use std::time::Duration;
 
 use super::HEALED;
-use super::dice::Dice;
 
 /// Something that breaks, or works again.
 #[derive(Clone, Copy, Debug)]

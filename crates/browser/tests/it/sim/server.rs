@@ -9,13 +9,13 @@ use raincheck_core::ids::{ArtifactId, TaskId};
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::{Accept, Secret, over};
 use raincheck_runtime::{Clock, Ids, Options, start};
+use raincheck_testkit::dice::Dice;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turmoil::net::{TcpListener, TcpStream};
 
 use super::callers;
-use super::dice::Dice;
 use super::fault::{Fault, confirm_early};
 use super::history::{Log, lock, now};
 use super::plan::Call;

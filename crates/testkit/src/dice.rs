@@ -2,19 +2,23 @@
 
 /// A generator of random numbers: splitmix64.
 #[derive(Debug)]
-pub(crate) struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// Makes the generator of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Makes another generator.
-    pub(crate) fn split(&mut self) -> Self {
+    #[must_use]
+    pub const fn split(&mut self) -> Self {
         Self(self.next())
     }
 
-    pub(crate) const fn next(&mut self) -> u64 {
+    /// Draws a number.
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,12 +27,12 @@ impl Dice {
     }
 
     /// A number from `low` to `high`, both included.
-    pub(crate) const fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub const fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
     /// Whether a chance of one in `n` came true.
-    pub(crate) const fn one_in(&mut self, n: u64) -> bool {
+    pub const fn one_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }
 }
