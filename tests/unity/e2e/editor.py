@@ -52,13 +52,9 @@ class Editor:
         """Gives an order and waits until it was obeyed; `block` is obeyed when it holds the main thread."""
         ends = "blocked" if order == "block" else "obeyed"
         before = self.count(ends)
-        self.order(order, **more)
-        self.wait(lambda _: self.count(ends) > before, f"`{order}` is obeyed")
-
-    def order(self, order: str, **more: Any) -> None:
-        """Gives an order without waiting."""
         self._process.stdin.write(json.dumps({"do": order, **more}) + "\n")
         self._process.stdin.flush()
+        self.wait(lambda _: self.count(ends) > before, f"`{order}` is obeyed")
 
     def reload(self, dirty: bool = False) -> dict:
         """Reloads the domain; answers what was said of the old one."""
@@ -79,7 +75,7 @@ class Editor:
         self.do("sync")
         return self.count(event, detail)
 
-    def wait(self, found: Callable[[list[dict]], Any], what: str, timeout: float = 20) -> Any:
+    def wait(self, found: Callable[[list[dict]], Any], what: str, timeout: float = 40) -> Any:
         until = time.monotonic() + timeout
         with self._cond:
             while True:
@@ -91,7 +87,7 @@ class Editor:
                     raise TimeoutError(f"{what}: not within {timeout:g} s; the last events: {self.events[-12:]}")
                 self._cond.wait(left)
 
-    def wait_event(self, event: str, detail: str | None = None, n: int = 1, timeout: float = 20) -> None:
+    def wait_event(self, event: str, detail: str | None = None, n: int = 1, timeout: float = 40) -> None:
         self.wait(lambda _: self.count(event, detail) >= n, f"event {event} {detail or ''} x{n}", timeout)
 
     def kill(self) -> None:

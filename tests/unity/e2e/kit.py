@@ -57,7 +57,7 @@ class Kit:
     def both(self, **how: Any) -> tuple[Peer, Editor]:
         peer, editor = self.peer(), self.editor(**how)
         # The editor speaks once it has read that it is connected.
-        peer.wait(lambda log: any(m["type"] == "editor_status" for m in log), "the first sign of life", 20)
+        peer.wait(lambda log: any(m["type"] == "editor_status" for m in log), "the first sign of life", 60)
         return peer, editor
 
     def gate(self, name: str) -> Path:

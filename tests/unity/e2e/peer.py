@@ -102,7 +102,7 @@ class Peer:
             self._ws.transport.abort()
             self._ws = None
 
-    def _run(self, coro: Any, timeout: float = 10) -> Any:
+    def _run(self, coro: Any, timeout: float = 30) -> Any:
         return asyncio.run_coroutine_threadsafe(coro, self._loop).result(timeout)
 
     # ---- the wire --------------------------------------------------------------------------------------------------
@@ -199,17 +199,17 @@ class Peer:
         })
         return rid
 
-    def call(self, tool: str, params: dict | None = None, timeout: float = 10) -> Any:
+    def call(self, tool: str, params: dict | None = None, timeout: float = 30) -> Any:
         """Sends an order and waits for its value; a failure is raised with what the editor said."""
         answer = self.outcome(self.ask(tool, params), timeout)
         if answer["type"] == "error" or answer["status"] != "ok":
             raise Refused(answer.get("error") or answer.get("result"))
         return answer["result"]
 
-    def outcome(self, rid: str, timeout: float = 10) -> dict:
+    def outcome(self, rid: str, timeout: float = 30) -> dict:
         return self.of(rid, "result", "error", timeout=timeout)
 
-    def of(self, rid: str, *kinds: str, timeout: float = 10, after: int = 0) -> dict:
+    def of(self, rid: str, *kinds: str, timeout: float = 30, after: int = 0) -> dict:
         return self.wait(lambda log: next((m for m in log[after:] if m.get("type") in kinds and m.get("request_id") == rid), None), f"{' or '.join(kinds)} of {rid}", timeout)
 
     def about(self, rid: str) -> list[dict]:
@@ -225,7 +225,7 @@ class Peer:
         with self._cond:
             return len(self.log)
 
-    def wait(self, found: Callable[[list[dict]], Any], what: str, timeout: float = 10) -> Any:
+    def wait(self, found: Callable[[list[dict]], Any], what: str, timeout: float = 30) -> Any:
         until = time.monotonic() + timeout
         with self._cond:
             while True:
@@ -237,7 +237,7 @@ class Peer:
                     raise TimeoutError(f"{what}: not within {timeout:g} s; the last messages: {json.dumps(self.log[-6:])[:1500]}; faults: {self.faults}")
                 self._cond.wait(left)
 
-    def wait_connected(self, n: int = 1, timeout: float = 15) -> None:
+    def wait_connected(self, n: int = 1, timeout: float = 30) -> None:
         self.wait(lambda log: sum(m.get("type") == "connected" for m in log) >= n, f"connection {n}", timeout)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from kit import Kit, check, same, scenario
 
 
+# [UNITY-8]
 @scenario("drop: a job goes on without a connection and its answer comes after it")
 def drop_mid_job(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -22,6 +23,7 @@ def drop_mid_job(kit: Kit) -> None:
     same(editor.effects("m"), 1, "executions")
 
 
+# [UNITY-20]
 @scenario("server away: what ends meanwhile is kept, and said again until it is acknowledged")
 def server_away(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -49,6 +51,7 @@ def server_away(kit: Kit) -> None:
     same(editor.effects("m"), 1, "executions")
 
 
+# [UNITY-22]
 @scenario("reload: what was queued runs after it, what cannot survive it is said to be unknown")
 def reload_interrupts(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -70,22 +73,23 @@ def reload_interrupts(kit: Kit) -> None:
     same(len({h["editor_instance_id"] for h in peer.hellos}), 1, "editors")
 
 
+# [UNITY-25]
 @scenario("reload: a cancel that came right before it still holds after it")
 def cancel_before_reload(kit: Kit) -> None:
     peer, editor = kit.both()
     rid = peer.ask("kit_survivor", {"mark": "m", "release": str(kit.gate("never"))})
     peer.of(rid, "progress")
     gate = kit.gate("block")
-    editor.do("block", release=str(gate))
+    editor.do("block", release=str(gate), then_reload=True)
     peer.send({"type": "cancel", "request_id": "c", "target_request_id": rid})
     answer = peer.wait(lambda log: next((m for m in log if m["type"] == "cancel_result"), None), "a cancel_result")
     same(answer["status"], "cancel_requested", "the answer while the main thread stands still")
-    editor.order("reload")
     gate.touch()
     outcome = peer.outcome(rid)
     same((outcome["status"], outcome["domain_epoch"]), ("cancelled", 2), "the outcome, and the domain it comes from")
 
 
+# [UNITY-22]
 @scenario("reload: while the editor compiles nothing begins that the reload would cut off")
 def held_back(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -97,7 +101,7 @@ def held_back(kit: Kit) -> None:
     peer.call("get_editor_state")
     same(editor.effects("held"), 0, "executions while it compiles")
     editor.do("hold_compile", on=False)
-    answer = peer.outcome(held, 20)
+    answer = peer.outcome(held, 60)
     same((answer.get("status"), answer["domain_epoch"]), ("ok", 2), "the outcome, and the domain it comes from")
     same(editor.effects("held"), 1, "executions")
 
@@ -133,10 +137,11 @@ def three_in_flight(kit: Kit) -> None:
         editor.reload()
         gate.touch()
         for rid in rids:
-            same(peer.outcome(rid, 15).get("status"), "ok", f"round {n}")
+            same(peer.outcome(rid, 60).get("status"), "ok", f"round {n}")
     same([editor.effects(f"{k}{n}") for k in "se" for n in range(10)], [1] * 20, "executions")
 
 
+# [UNITY-23]
 @scenario("reload: without a word before it, the next domain takes over and the old one is not heard")
 def dirty_reload(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -154,6 +159,7 @@ def dirty_reload(kit: Kit) -> None:
     same(peer.call("kit_add", {"a": 1}), 2, "a call in the new domain")
 
 
+# [UNITY-20] [UNITY-22]
 @scenario("crash: after a kill what ran is unknown, what was queued was not executed, what had ended is there")
 def crash(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -183,6 +189,7 @@ def crash(kit: Kit) -> None:
     same(peer.of(queued, "error", after=at)["error"]["details"]["execution_guarantee"], "not_executed", "what was queued, asked again")
 
 
+# [UNITY-20]
 @scenario("crash: an accepted request is in the journal before the server hears of it")
 def accepted_is_written(kit: Kit) -> None:
     peer, editor = kit.both()

@@ -91,7 +91,7 @@ def tests_from_the_file(kit: Kit) -> None:
     editor.reload()
     peer.wait_connected(2)
     editor.do("hold_tests", at=-1)
-    result = peer.outcome(rid, 20)["result"]
+    result = peer.outcome(rid, 60)["result"]
     same((result["source"], result["completed_count"], result["test_run_status"]), ("file", 3, "passed"), "the result")
     editor.do("mute_tests", on=False)
     same(peer.call("run_tests", {})["completed_count"], 3, "a run after it")
@@ -116,7 +116,7 @@ def compiles(kit: Kit) -> None:
     nothing = peer.call("refresh_and_compile", {})
     same((nothing["compiled"], nothing["succeeded"], nothing["errors"]), (False, True, 0), "nothing to do")
     editor.do("edit_scripts", errors=["error CS0103: The name 'spd' does not exist"])
-    broken = peer.call("refresh_and_compile", {}, 20)
+    broken = peer.call("refresh_and_compile", {}, 60)
     same((broken["compiled"], broken["succeeded"], broken["errors"], broken["warnings"]), (True, False, 1, 1), "a compile that fails")
     first = broken["diagnostics"][0]
     same((first["type"], first["file"], first["line"], first["column"]), ("error", "Assets/Scripts/Kit.cs", 7, 13), "the diagnostic")
@@ -138,13 +138,13 @@ def compiles(kit: Kit) -> None:
 def play(kit: Kit) -> None:
     peer, editor = kit.both()
     refused(lambda: peer.call("control_play_mode", {"action": "pause"}), "not_playing")
-    same(peer.call("control_play_mode", {"action": "play"}, 20), {"playing": True, "paused": False}, "play")
+    same(peer.call("control_play_mode", {"action": "play"}, 60), {"playing": True, "paused": False}, "play")
     same(len(peer.hellos), 2, "connections")
     same(peer.call("get_editor_state")["state"], "playing", "the state")
     same(peer.call("control_play_mode", {"action": "pause"})["paused"], True, "pause")
     refused(lambda: peer.call("manage_scene", {"action": "save"}), "playing")
     refused(lambda: peer.call("refresh_and_compile", {}), "playing")
-    same(peer.call("control_play_mode", {"action": "stop"}, 20)["playing"], False, "stop")
+    same(peer.call("control_play_mode", {"action": "stop"}, 60)["playing"], False, "stop")
     refused(lambda: peer.call("control_play_mode", {"action": "fly"}), "invalid_params")
 
 
@@ -153,7 +153,7 @@ def hierarchy(kit: Kit) -> None:
     peer, editor = kit.both()
     editor.do("objects", count=3000)
     rid = peer.ask("manage_scene", {"action": "get_hierarchy", "include_components": True})
-    whole = peer.outcome(rid, 20)["result"]
+    whole = peer.outcome(rid, 60)["result"]
     same((whole["count"], len(whole["objects"])), (3001, 3001), "objects")
     root, first = whole["objects"][:2]
     same((root["path"], root["depth"], root["children"], root["components"]), ("/Root", 0, 3000, ["Transform"]), "the root")

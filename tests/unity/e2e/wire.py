@@ -9,6 +9,7 @@ import uuid
 from kit import Kit, check, same, scenario
 
 
+# [UNITY-2] [UNITY-4]
 @scenario("handshake: both ends prove themselves and nothing private is sent before")
 def handshake(kit: Kit) -> None:
     peer, _ = kit.both()
@@ -26,11 +27,12 @@ def handshake(kit: Kit) -> None:
     same(statuses[0]["state"], "ready", "state")
 
 
+# [UNITY-2]
 @scenario("handshake: a server that does not prove itself learns nothing, and a later one is found")
 def imposter(kit: Kit) -> None:
     peer = kit.peer(wrong_mac=True)
     kit.editor()
-    peer.wait(lambda _: peer.closed, "the editor leaves", 20)
+    peer.wait(lambda _: peer.closed, "the editor leaves", 60)
     same(peer.auths, [], "what was sent to a server without proof")
     peer.stop()
     peer.wrong_mac = False
@@ -38,12 +40,13 @@ def imposter(kit: Kit) -> None:
     peer.wait_connected()
 
 
+# [UNITY-3]
 @scenario("handshake: refused with 4401 it waits for a new endpoint, superseded with 4409 it stays away")
 def refused(kit: Kit) -> None:
     peer = kit.peer()
     peer.close_with = 4401
     editor = kit.editor()
-    peer.wait(lambda _: peer.closed, "the first connection ends", 20)
+    peer.wait(lambda _: peer.closed, "the first connection ends", 60)
     peer.stop()
     peer.start()
     peer.wait_connected()
@@ -86,6 +89,7 @@ def odd_values(kit: Kit) -> None:
     same(odd["nan"], None, "not a number")
 
 
+# [UNITY-5]
 @scenario("calls: what cannot be carried out is refused as not executed, and the connection lives on")
 def refusals(kit: Kit) -> None:
     peer, _ = kit.both()
@@ -152,6 +156,7 @@ def order_of_messages(kit: Kit) -> None:
     same((status["state"], status["result"]), ("succeeded", {"mark": "m"}), "job_status after the end")
 
 
+# [UNITY-21]
 @scenario("duplicates: an id that comes again is answered and never executed again")
 def duplicates(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -178,6 +183,7 @@ def duplicates(kit: Kit) -> None:
     same(peer.of(rid, "error", "result", after=at)["error"]["details"]["execution_guarantee"], "executed", "guarantee")
 
 
+# [UNITY-21] [LEASE-1]
 @scenario("fences: a stale attempt is refused, a newer one takes the place of one that has not begun")
 def fences(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -205,6 +211,7 @@ def fences(kit: Kit) -> None:
     same([editor.effects(m) for m in ("second", "stale", "old", "new")], [1, 0, 0, 1], "executions")
 
 
+# [UNITY-25]
 @scenario("cancel: queued ends at once, running ends if it can, ended is rejected")
 def cancel(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -256,6 +263,7 @@ async def ping(ws) -> None:
     await (await ws.ping(b"are you there"))
 
 
+# [UNITY-6]
 @scenario("chunks: four mebibytes each way, no frame above the limit")
 def chunks(kit: Kit) -> None:
     peer, _ = kit.both()
@@ -272,6 +280,7 @@ def chunks(kit: Kit) -> None:
     same(len(peer.hellos), 1, "connections")
 
 
+# [UNITY-24]
 @scenario("main thread: control tools and pings are answered while it stands still, and the work goes on after")
 def blocked(kit: Kit) -> None:
     peer, editor = kit.both()
@@ -284,7 +293,7 @@ def blocked(kit: Kit) -> None:
     peer.send({"type": "ping"})
     pong = peer.wait(lambda log: next((m for m in log if m["type"] == "pong"), None), "a pong")
     check(pong["main_thread_lag_ms"] >= 0, "the lag")
-    status = peer.wait(lambda log: next((m for m in log if m["type"] == "editor_status" and m["state"] == "blocked"), None), "the state blocked", 15)
+    status = peer.wait(lambda log: next((m for m in log if m["type"] == "editor_status" and m["state"] == "blocked"), None), "the state blocked", 60)
     check(status["main_thread_lag_ms"] >= 3000, f"lag {status['main_thread_lag_ms']}")
     same(peer.call("get_editor_state")["state"], "blocked", "the state that is asked for")
     same(editor.count("effect", "later"), 0, "work while the main thread stands still")
@@ -300,7 +309,7 @@ def budget(kit: Kit) -> None:
     # The editor updates once a second, as one without focus does: two thousand updates would take half an hour.
     peer, _ = kit.both(tick_ms=1000)
     rid = peer.ask("kit_steps", {"count": 2000})
-    same(peer.outcome(rid, 20)["result"], 2000, "steps")
+    same(peer.outcome(rid, 60)["result"], 2000, "steps")
 
 
 @scenario("calls: five hundred one after the other, each executed once")

@@ -122,7 +122,11 @@ static class Program
             case "reload": Reload(order.TryGetProperty("dirty", out var dirty) && dirty.GetBoolean()); break;
             case "quit": _quit = true; break;
             case "sync": break;
-            case "block": Block(order.GetProperty("release").GetString()); break;
+            case "block":
+                Block(order.GetProperty("release").GetString());
+                // Before the package gets the main thread again.
+                if (order.TryGetProperty("then_reload", out _)) Reload(false);
+                break;
             case "log":
                 Native.Log(order.GetProperty("condition").GetString(), order.GetProperty("stack").GetString(), Enum.Parse<LogType>(order.GetProperty("type").GetString()));
                 break;
