@@ -406,6 +406,10 @@ fn settle_one(
     }
     let is_theirs = match &run.editor {
         Some(editor) => editor == key,
+        // Those beside the lanes of editors are the own project's while no other one was ever known.
+        None if [lanes::CONTROL, lanes::JOINED].contains(&run.lane.as_str()) => {
+            lane.as_str() == lanes::DEFAULT && !has_had_others
+        }
         None => run.lane == *lane,
     };
     if is_theirs {

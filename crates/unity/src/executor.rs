@@ -56,10 +56,6 @@ impl Executor for Unity {
             Err(error) => return Some(Outcome::Failed(error)),
         };
         let task = &attempt.record.task;
-        if task.lane.as_str() == lanes::JOINED {
-            // It had no call of its own, and what it joined is another task's.
-            return None;
-        }
         let has_begun =
             attempt.record.started_at.is_some() || attempt.record.state == State::Running;
         let request = request_of(&context);

@@ -99,3 +99,26 @@ async fn what_another_editor_may_have_had_before_a_kill_is_not_sent_again() {
     assert_eq!(world.failure(id).await.guarantee(), Some(Guarantee::Unknown));
     assert_eq!(world.failure(elsewhere).await.guarantee(), Some(Guarantee::Unknown));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_joined_a_lost_run_and_made_its_own_outlives_its_server_too() {
+    // [UNITY-11] [DUR-3]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let inputs = json!({ "mode": "EditMode" });
+    let first = world.submit("run_tests", inputs.clone()).await.id();
+    editor.accept().await.expect("a call");
+    drop(editor);
+    sleep(SECOND).await;
+    let second = world.submit("run_tests", inputs).await.id();
+    let mut editor = world.editor().await;
+    assert_eq!(world.failure(first).await.kind, Kind::PeerLost);
+    let call = editor.accept().await.expect("a run of its own");
+    world.until(second, State::Running).await;
+    let world = world.killed().await;
+    let mut who = who();
+    who.running = running(&call);
+    let mut editor = world.editor_of(&who).await;
+    editor.end(&call, "ok", json!("passed")).await;
+    assert_eq!(world.result(second).await, "passed");
+}

@@ -90,7 +90,15 @@ fn judge_call(journal: &Journal, call: &Call, view: &View, told: &[Value]) -> Ve
     if let Some(produced) = journal.produced.get(&call.id)
         && !told.contains(produced)
     {
-        complaints.push(format!("the result of call {number} is lost: {state}"));
+        let history: Vec<String> = payload
+            .events
+            .iter()
+            .map(|it| format!("{} {} #{}", it.at, it.to, it.attempt))
+            .collect();
+        let (outcome, history) = (&payload.outcome, history.join(", "));
+        complaints.push(format!(
+            "the result of call {number} is lost: {outcome:?}; {produced}; {history}"
+        ));
     }
     let outcome = value(payload.outcome.as_ref());
     let is_anybody_s = |value: &Value| journal.produced.values().any(|it| it == value);
