@@ -51,12 +51,12 @@ fn compose(
         enable_execute_code: unity.enable_execute_code,
         ..settings(serving, limits, &file.unity)
     };
-    let words = Words::of(&settings);
     let tools: Vec<String> = raincheck_unity::tools(&settings)
         .iter()
         .map(|tool| tool.spec.name.as_str().to_owned())
         .collect();
-    let bridge = Unity::new(settings);
+    let bridge = Unity::new(settings.clone());
+    let words = Words::of(bridge.clone(), &settings);
     let listening = UnityListener::new(place.places(paths), unity.port);
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))

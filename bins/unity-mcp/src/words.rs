@@ -3,18 +3,20 @@
 use std::collections::HashMap;
 
 use raincheck::core::error::Error;
-use raincheck::mcp::surfaces::operations::{Bridge, Manner, Mode};
-use raincheck_unity::{ExecutionMode, Settings};
+use raincheck::core::ids::LaneId;
+use raincheck::mcp::surfaces::operations::{Bridge, HeldUp, Manner, Mode};
+use raincheck_unity::{ExecutionMode, Settings, Unity};
 
 /// The tools of the bridge as the surface tells them.
 #[derive(Debug)]
 pub(crate) struct Words {
+    bridge: Unity,
     manners: HashMap<String, Manner>,
 }
 
 impl Words {
     /// Describes the tools as they are with these settings.
-    pub(crate) fn of(settings: &Settings) -> Self {
+    pub(crate) fn of(bridge: Unity, settings: &Settings) -> Self {
         let manner = |mode: ExecutionMode, reload_safe| Manner {
             mode: match mode {
                 ExecutionMode::Sync => Mode::Sync,
@@ -27,7 +29,7 @@ impl Words {
             let name = tool.spec.name.as_str().to_owned();
             (name, manner(tool.meta.execution_mode, tool.meta.reload_safe))
         });
-        Self { manners: manners.collect() }
+        Self { bridge, manners: manners.collect() }
     }
 }
 
@@ -62,6 +64,13 @@ impl Bridge for Words {
         words.map(|(_, words)| (*words).to_owned())
     }
 
+    fn held_up(&self, lane: &LaneId) -> Option<HeldUp> {
+        let said = self.bridge.dialog_of(lane)?;
+        let words = "A dialog is open in the editor and holds it up: ask the user to answer it, and do not \
+                     repeat the call. Its title:";
+        Some(HeldUp { words, said })
+    }
+
     fn owned_elsewhere(&self, pid: u32) -> Error {
         raincheck_unity::owned_elsewhere(Some(pid))
     }
@@ -74,7 +83,7 @@ mod tests {
     #[test]
     fn aliases_stand_for_tools_that_there_are() {
         // [OPS-8]
-        let words = Words::of(&Settings::default());
+        let words = Words::of(Unity::new(Settings::default()), &Settings::default());
         for (alias, own) in words.aliases() {
             assert_eq!(raincheck_unity::canonical_name(alias), *own);
             assert!(words.manners.contains_key(*own) && !words.manners.contains_key(*alias));

@@ -122,6 +122,14 @@ impl Unity {
         desk.editors.iter().map(show).collect()
     }
 
+    /// Returns the title of the dialog that holds the editor of a lane up, in the editor's own words.
+    #[must_use]
+    pub fn dialog_of(&self, lane: &LaneId) -> Option<String> {
+        let desk = self.desk();
+        let mut of_lane = desk.editors.values().filter(|editor| editor.lane == *lane);
+        of_lane.find_map(|editor| editor.dialog.clone())
+    }
+
     /// Waits until an editor is connected; at once when one is.
     ///
     /// # Cancel safety

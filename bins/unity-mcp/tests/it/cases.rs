@@ -98,3 +98,44 @@ async fn odd_names_of_tests_are_data_and_progress_never_goes_back() {
     assert_eq!(after["status"], "completed", "{after}");
     server.close().await;
 }
+
+#[tokio::test]
+async fn a_dialog_in_the_editor_is_named_to_whoever_waits_for_it() {
+    // Case unity-dialog-blocks-save. [CALL-8] [QUEUE-4]
+    let folder = folder();
+    let server = Server::listening(&project(folder.path(), "game", "2022.3.1f1")).await;
+    let mut editor = server.editor(&server.who()).await;
+    let begun = server.call("manage_scene", json!({ "action": "save", "timeout": 0 })).await;
+    let call = editor.accept().await.expect("a call");
+    let blocked = json!({
+        "type": "editor_status", "state": "blocked", "seq": 7, "focused": false,
+        "main_thread_lag_ms": 4200, "dialog": { "title": "Save \u{202e}Scene" },
+    });
+    editor.socket.say(blocked).await;
+    while !server.text("get_editor_state", json!({})).await.contains("\"blocked\"") {}
+    let read = json!({ "log_id": begun["log_id"] });
+    let first = server.call("get_operation_result", read).await;
+    let second = server.call("manage_scene", json!({ "action": "get_active", "timeout": 0 })).await;
+    for held in [&first, &second] {
+        let words = held["message"].as_str().expect("words");
+        let lines: Vec<&str> = words.lines().collect();
+        let [ours, begins, title, ends] = lines.as_slice() else { panic!("{words}") };
+        assert!(ours.contains("do not repeat the call"), "{words}");
+        assert_eq!(*title, "Save ?Scene", "{words}");
+        assert!(begins.starts_with(ends) && begins.contains("the editor"), "{words}");
+    }
+    let ready = json!({ "type": "editor_status", "state": "ready", "seq": 8 });
+    editor.socket.say(ready).await;
+    let failure = json!({ "code": "scene_has_no_path", "message": "give `path` to save it" });
+    editor.end(&call, "error", failure).await;
+    let end = server.end(&begun).await;
+    assert_eq!(
+        (&end["status"], &end["error_info"]["guarantee"]),
+        (&json!("error"), &json!("executed")),
+        "{end}"
+    );
+    let next = editor.accept().await.expect("the next call");
+    editor.end(&next, "ok", json!({})).await;
+    assert_eq!(server.end(&second).await["status"], "completed");
+    server.close().await;
+}

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::TaskId;
+use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::text;
@@ -55,8 +55,22 @@ pub trait Bridge: fmt::Debug + Send + Sync + 'static {
     /// Says in a sentence why an operation waits, and what to do about it, for a reason of the bridge's.
     fn waiting(&self, reason: &str) -> Option<String>;
 
+    /// Says what holds the operations of a lane up just now, where the other end says so.
+    fn held_up(&self, _lane: &LaneId) -> Option<HeldUp> {
+        None
+    }
+
     /// Says that what the bridge leads to belongs to another process.
     fn owned_elsewhere(&self, pid: u32) -> Error;
+}
+
+/// What holds operations up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldUp {
+    /// What it is and what to do about it, in a sentence of ours that ends where the other end speaks.
+    pub words: &'static str,
+    /// What the other end says about it, such as the title of a dialog.
+    pub said: String,
 }
 
 /// Calls as operations with log ids, which answer within their `timeout`.

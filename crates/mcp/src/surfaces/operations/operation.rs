@@ -8,6 +8,7 @@ use raincheck_core::ids::Spelling;
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::task::{Outcome, TaskRecord, WaitReason};
+use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 use serde::{Serialize, Serializer};
@@ -171,7 +172,7 @@ impl<'a> Told<'a> {
             status: self.status(),
             tool_name: record.task.tool.as_str(),
             state: words::job(record.state),
-            message: self.message(bridge, &log_id),
+            message: self.message(bridge, &log_id, mark),
             effective_timeout_s: match self.to {
                 To::Submitter(waited) => Some(Seconds(waited)),
                 To::Reader(waited) => waited.map(Seconds),
@@ -210,7 +211,7 @@ impl<'a> Told<'a> {
     }
 
     /// Says in words where the operation stands and what to do next.
-    fn message(&self, bridge: &dyn Bridge, log_id: &str) -> String {
+    fn message(&self, bridge: &dyn Bridge, log_id: &str, mark: &Mark) -> String {
         let record = &self.view.record;
         match (record.state, &self.error) {
             (State::Succeeded, _) if self.view.payload.is_some() => COMPLETED.to_owned(),
@@ -227,10 +228,15 @@ impl<'a> Told<'a> {
                     ),
                     To::Reader(_) => String::new(),
                 };
+                let held_up = bridge.held_up(&record.task.lane).map(|held| {
+                    let said = mark.around(bridge.whose(), &text::escape(&held.said));
+                    format!(" {}\n{said}", held.words)
+                });
                 format!(
                     "{over}{} Use get_operation_result with log_id {log_id} to read the end \
-                     (wait: true sleeps until it comes).",
-                    self.standing(bridge)
+                     (wait: true sleeps until it comes).{}",
+                    self.standing(bridge),
+                    held_up.unwrap_or_default()
                 )
             }
         }
