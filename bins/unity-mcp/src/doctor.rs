@@ -83,7 +83,9 @@ fn installed(place: &Place, project: &Project) -> Finding {
     match compare(project) {
         Copy::Current => Finding::good(CHECK, says),
         Copy::None => {
-            let next = format!("write it: {BINARY} install \"{root}\"");
+            let next = format!(
+                "write it: {BINARY} install \"{root}\"; CoplayDev's package needs --coplay"
+            );
             Finding::bad(CHECK, says, next)
         }
         Copy::Other { .. } => {

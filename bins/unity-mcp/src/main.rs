@@ -76,6 +76,11 @@ struct UnityFlags {
     #[arg(long, global = true, env = "RAINCHECK_ENABLE_EXECUTE_CODE")]
     #[arg(value_parser = clap::builder::BoolishValueParser::new())]
     enable_execute_code: bool,
+    /// Listen for CoplayDev's package, too, on a port of its own and without a secret
+    #[arg(long, global = true, value_name = "PORT", env = "RAINCHECK_COPLAY")]
+    #[arg(num_args = 0..=1, default_missing_value = "8080")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    coplay: Option<u16>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -166,5 +171,17 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_port_of_the_other_package_may_be_left_out() {
+        let coplay = |line: &str| {
+            let cli = Cli::try_parse_from(line.split(' '));
+            cli.unwrap_or_else(|error| panic!("{error}")).unity.coplay
+        };
+        assert_eq!(coplay("unity-mcp --coplay"), Some(8080));
+        assert_eq!(coplay("unity-mcp --coplay serve --project p"), Some(8080));
+        assert_eq!(coplay("unity-mcp serve --coplay 8123"), Some(8123));
+        assert_eq!(coplay("unity-mcp serve"), None);
     }
 }

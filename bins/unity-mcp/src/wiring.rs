@@ -57,7 +57,10 @@ fn compose(
         .collect();
     let bridge = Unity::new(settings.clone());
     let words = Words::of(bridge.clone(), &settings);
-    let listening = UnityListener::new(place.places(paths), unity.port);
+    let mut listening = UnityListener::new(place.places(paths), unity.port);
+    if let Some(port) = unity.coplay {
+        listening = listening.with_coplay(port);
+    }
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .surface(Operations::new(words))
