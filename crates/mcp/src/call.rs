@@ -102,7 +102,7 @@ pub(crate) async fn run(
     match waited {
         None => subject.abandon(on_disconnect, who).await,
         Some(Waited::Result(contents)) if who.leave_now() => Ok(Told::Result(contents)),
-        Some(Waited::View(view)) if who.leave_now() => Ok(Told::of(view)),
+        Some(Waited::View(view)) if is_told(&view) && who.leave_now() => Ok(Told::of(view)),
         Some(waited) => {
             // It is read again when there is room for it.
             drop(waited);
@@ -140,12 +140,19 @@ pub(crate) async fn follow(
     };
     match view {
         None => subject.abandon(on_disconnect, who).await,
-        Some(view) if who.leave_now() => Ok(Told::of(Box::new(view))),
+        Some(view) if is_told(&view) && who.leave_now() => Ok(Told::of(Box::new(view))),
         Some(view) => {
             drop(view);
             Ok(Told::of(Box::new(subject.see(who).await?)))
         }
     }
+}
+
+/// Tells whether a view says all that there is: a task that ended with the end of the wait may have been
+/// read without what it left.
+fn is_told(view: &View) -> bool {
+    let state = view.record.state;
+    !state.is_terminal() || view.payload.is_some() || state == State::Expired
 }
 
 /// Reads a task once it has ended, or as it is when the wait, the request or the connection is over.

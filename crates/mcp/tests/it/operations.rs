@@ -229,6 +229,19 @@ async fn the_effective_wait_is_the_least_of_what_was_asked_and_what_the_client_a
     }
 }
 
+// [OPS-1] [CALL-1]
+#[tokio::test(start_paused = true)]
+async fn an_end_that_comes_with_the_end_of_the_wait_is_told_whole() {
+    let mut session = open().await;
+    for s in [0.999, 1.0, 1.001] {
+        let answer = session.good("poke", &format!(r#"{{"s":{s},"timeout":1}}"#)).await;
+        let is_live = answer["status"] == "timeout" && answer.get("completed_at").is_none();
+        let is_whole = answer["status"] == "completed" && answer["result"]["s"] == s;
+        assert!(is_live || is_whole, "{s}: {answer}");
+        end(&mut session, &log_id(&answer)).await;
+    }
+}
+
 // [TIME-2] [CALL-5] [OPS-2]
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_taken_is_refused_by_its_name_and_nothing_runs() {
