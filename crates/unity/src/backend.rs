@@ -103,6 +103,8 @@ pub(crate) enum Word {
     Commands(BTreeMap<String, Command>),
     /// It has committed to end a call.
     Cancelling(Target),
+    /// It knows no such call, or not any more.
+    Unknown(Target),
     /// It goes away, for good if it quits.
     Leaving {
         quits: bool,

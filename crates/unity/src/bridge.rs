@@ -206,9 +206,10 @@ impl Unity {
             return false;
         }
         let mut lanes = self.0.lanes.lock().await;
-        match lanes.restore(engine).await {
-            Ok(has_others) => self.desk().has_had_others |= has_others,
-            Err(error) => tracing::error!(%error, "the lanes of editors could not be set up"),
+        // What is still queued of an earlier server was made before what is made from now on.
+        self.desk().changes(None, "", engine.now());
+        if let Err(error) = lanes.restore(engine).await {
+            tracing::error!(%error, "the lanes of editors could not be set up");
         }
         self.apply(&mut lanes, engine).await;
         drop(lanes);
@@ -223,7 +224,8 @@ impl Unity {
         let _ = self.0.is_set_up.subscribe().wait_for(|is_set_up| *is_set_up).await;
         let mut lanes = self.0.lanes.lock().await;
         let hold = self.desk().hold_of(lane);
-        lanes.set(engine, lane, hold).await
+        // One that changed just now is looked at again soon.
+        lanes.set(engine, lane, hold, self.now()).await.map(drop)
     }
 
     /// Holds and releases lanes as editors come, go and change [QUEUE-5].
@@ -232,12 +234,10 @@ impl Unity {
         loop {
             let moved = self.0.moved.notified();
             let due = self.desk().forget_the_gone(self.now(), self.settings());
-            let is_done = {
+            let again = {
                 let mut lanes = self.0.lanes.lock().await;
                 self.apply(&mut lanes, engine).await
             };
-            // A store that fails may be back soon.
-            let again = (!is_done).then(|| self.now() + PAUSE);
             match due.into_iter().chain(again).min() {
                 Some(due) => tokio::select! {
                     () = moved => {}
@@ -248,18 +248,24 @@ impl Unity {
         }
     }
 
-    async fn apply(&self, lanes: &mut Lanes, engine: &Handle) -> bool {
+    /// Holds and releases lanes; returns when to do it again if nothing moves before.
+    async fn apply(&self, lanes: &mut Lanes, engine: &Handle) -> Option<Instant> {
         let mut wanted = lanes.all();
         wanted.extend(self.desk().editors.values().map(|editor| editor.lane.clone()));
-        let mut is_done = true;
+        let mut again: Option<Instant> = None;
         for lane in wanted {
             let hold = self.desk().hold_of(&lane);
-            if let Err(error) = lanes.set(engine, &lane, hold).await {
-                tracing::error!(%error, %lane, "a lane could not be held or released");
-                is_done = false;
-            }
+            let next = match lanes.set(engine, &lane, hold, self.now()).await {
+                Ok(next) => next,
+                Err(error) => {
+                    tracing::error!(%error, %lane, "a lane could not be held or released");
+                    // A store that fails may be back soon.
+                    Some(self.now() + PAUSE)
+                }
+            };
+            again = again.into_iter().chain(next).min();
         }
-        is_done
+        again
     }
 }
 

@@ -1,5 +1,7 @@
 //! The shell around a connection's machine: a socket, a clock and the bridge.
 
+use std::time::Duration;
+
 use raincheck_loopback::websocket::{Socket, Upgrade};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -12,6 +14,9 @@ use crate::desk::stage::Move;
 
 /// How much may be asked of a connection before it has been said.
 const MAX_ASKS: usize = 256;
+
+/// How long a message may still take to be sent once the server ends.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connection under way. Dropping it tells the bridge that it is over.
 struct Connection<'a> {
@@ -51,7 +56,7 @@ impl Connection<'_> {
                 Came::Acts(acts) => acts,
                 Came::Ask(ask) => self.asked(ask),
             };
-            match self.perform(&mut socket, acts).await {
+            match self.perform(&mut socket, acts, &stop).await {
                 Ok(()) => {}
                 Err(Some((code, words))) => {
                     self.let_go();
@@ -77,8 +82,15 @@ impl Connection<'_> {
 
     fn asked(&mut self, ask: Ask) -> Vec<Act> {
         if let Ask::Execute(order) = &ask {
+            let mut desk = self.bridge.desk();
+            let link = self.link.as_ref();
+            if link.is_none_or(|(key, serial)| desk.linked(key, *serial).is_none()) {
+                // Another connection took this one's place, and the editor listens to that.
+                desk.step(order.request, Move::Return);
+                return Vec::new();
+            }
             // From here on the editor may have it.
-            self.bridge.desk().step(order.request, Move::Send);
+            desk.step(order.request, Move::Send);
         }
         self.backend.asked(self.bridge.now(), ask)
     }
@@ -88,12 +100,14 @@ impl Connection<'_> {
         &mut self,
         socket: &mut Socket,
         acts: Vec<Act>,
+        stop: &CancellationToken,
     ) -> Result<(), Option<(u16, &'static str)>> {
         let mut acts: std::collections::VecDeque<Act> = acts.into();
         while let Some(act) = acts.pop_front() {
             match act {
                 Act::Send(text) => {
-                    if !socket.send(text).await {
+                    let due = self.backend.due();
+                    if !send(self.bridge, socket, (text, due), stop).await {
                         return Err(None);
                     }
                 }
@@ -130,6 +144,27 @@ impl Connection<'_> {
         if let Some((key, serial)) = self.link.take() {
             self.bridge.detach(&key, serial);
         }
+    }
+}
+
+/// Sends a message; `false` when that fails, when the other end has neither read it nor said anything by
+/// `due`, which is some seconds away at the least, or when the server ends.
+async fn send(
+    bridge: &Unity,
+    socket: &mut Socket,
+    (text, due): (String, Instant),
+    stop: &CancellationToken,
+) -> bool {
+    let clock = bridge.clock();
+    let due = due.max(bridge.now() + bridge.settings().accept);
+    tokio::select! {
+        biased;
+        is_sent = socket.send(text) => is_sent,
+        () = clock.sleep_until(due) => false,
+        () = async {
+            stop.cancelled().await;
+            clock.sleep_until(bridge.now() + FAREWELL).await;
+        } => false,
     }
 }
 

@@ -9,7 +9,6 @@ pub(crate) mod run;
 pub(crate) mod stage;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::LaneId;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::WaitReason;
+use raincheck_core::time::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -42,8 +42,8 @@ pub(crate) struct Desk {
     pub(crate) editors: BTreeMap<Key, Editor>,
     pub(crate) runs: BTreeMap<RequestId, Run>,
     pub(crate) choices: Choices,
-    /// Whether editors of other projects than the server's own were ever known.
-    pub(crate) has_had_others: bool,
+    /// When the last call that may change something was made that had no editor yet.
+    pub(crate) last_change: Option<Timestamp>,
     n_links: u64,
 }
 
@@ -89,8 +89,7 @@ impl Desk {
         let link = Link { serial, asks };
         let running = introduction.running.clone();
         let has = introduction.has.clone().map(|has| has.into_iter().collect::<BTreeMap<_, _>>());
-        let lane = lane_of(settings.project.as_deref(), &key);
-        self.has_had_others |= lane.as_str() != lanes::DEFAULT;
+        let lane = lanes::of_project(&key);
         match self.editors.get_mut(&key) {
             Some(editor) => {
                 if let Some(older) = editor.come_back(link, introduction) {
@@ -115,7 +114,7 @@ impl Desk {
     fn settle(&mut self, key: &Key, lane: &LaneId, has: Has) -> Vec<Ask> {
         let mut asks = Vec::new();
         for (request, run) in &mut self.runs {
-            asks.extend(settle_one(*request, run, (key, lane, &has), self.has_had_others));
+            asks.extend(settle_one(*request, run, (key, lane, &has)));
         }
         if let Some(editor) = self.editors.get_mut(key) {
             editor.had = has;
@@ -128,11 +127,11 @@ impl Desk {
     fn keep_the_turn(&mut self, now: Instant, key: &Key, running: Vec<(RequestId, String)>) {
         let Some(editor) = self.editors.get(key) else { return };
         let (lane, turn) = (editor.lane.clone(), Arc::clone(&editor.turn));
-        let n_changes = editor.n_changes;
         for (request, tool) in running {
-            let run = self.runs.entry(request).or_insert_with(|| {
-                Run::of_nobody(key, &lane, (tool.as_str().into(), n_changes), now)
-            });
+            let run = self
+                .runs
+                .entry(request)
+                .or_insert_with(|| Run::of_nobody(key, &lane, tool.as_str().into(), now));
             if run.turn.is_none() && run.stage.is_under_way() {
                 run.turn = Arc::clone(&turn).try_acquire_owned().ok();
             }
@@ -149,8 +148,7 @@ impl Desk {
         let mut asks = Vec::new();
         for (key, editor) in self.editors.iter().filter(|(_, editor)| editor.link.is_some()) {
             if editor.reports_calls && run.is_unheard {
-                let told =
-                    settle_one(request, run, (key, &editor.lane, &editor.had), self.has_had_others);
+                let told = settle_one(request, run, (key, &editor.lane, &editor.had));
                 asks.extend(told.into_iter().map(|ask| (Arc::clone(key), ask)));
             }
         }
@@ -241,7 +239,8 @@ impl Desk {
     /// # Errors
     /// When it names none, or several.
     pub(crate) fn select(&mut self, scope: &Scope, wanted: &str) -> Result<Key, Error> {
-        let path = crate::wire::path(wanted);
+        // As the names of editors are taken in.
+        let (path, name) = (crate::wire::path(wanted), crate::wire::name(wanted));
         let by = |is: &dyn Fn(&Key, &Editor) -> bool| -> Vec<Key> {
             self.candidates()
                 .filter(|(key, editor)| is(key, editor))
@@ -249,9 +248,9 @@ impl Desk {
                 .collect()
         };
         let found = [
-            by(&|_, editor| *editor.instance == *wanted),
+            by(&|_, editor| *editor.instance == *name),
             by(&|key, _| **key == *path),
-            by(&|_, editor| *editor.name == *wanted),
+            by(&|_, editor| *editor.name == *name),
         ];
         let Some(found) = found.into_iter().find(|found| !found.is_empty()) else {
             return Err(self.ambiguous("no editor is known by that"));
@@ -274,7 +273,7 @@ impl Desk {
         if let Some(editor) = own {
             return editor.hold();
         }
-        // The default lane is everybody's while its own editor is not known.
+        // The default lane is no editor's: its calls were made while none was known.
         let is_shared = is_control || lane.as_str() == lanes::DEFAULT;
         if !is_shared {
             return Some(DISCONNECTED);
@@ -363,11 +362,24 @@ impl Desk {
         acks
     }
 
-    /// Finds a call that runs with the same arguments and may be joined.
+    /// Takes down that a call was made that may change what others find: in its editor, or, while that is
+    /// not known, in any.
+    pub(crate) fn changes(&mut self, key: Option<&Key>, tool: &str, at: Timestamp) {
+        match key.and_then(|key| self.editors.get_mut(key)) {
+            Some(editor) => editor.changes(tool, at),
+            None => self.last_change = self.last_change.max(Some(at)),
+        }
+    }
+
+    /// Finds a call that runs with the same arguments and may be joined: one that was made after the last
+    /// change, whether that has been run or not, and that nobody has stopped.
     pub(crate) fn joinable(&self, key: &run::JoinKey) -> Option<RequestId> {
-        let changes = self.editors.get(&key.editor)?.n_changes;
+        let editor = self.editors.get(&key.editor)?;
+        let last_change = self.last_change.max(editor.last_change(&key.tool));
         let fits = |run: &Run| {
-            run.join.as_ref() == Some(key) && run.n_changes == changes && run.stage.is_under_way()
+            let is_same =
+                run.join.as_ref().is_some_and(|(its, at)| its == key && last_change <= Some(*at));
+            is_same && run.stage.is_under_way() && !run.is_stopping
         };
         self.runs.iter().find(|(_, run)| fits(run)).map(|(request, _)| *request)
     }
@@ -390,7 +402,6 @@ fn settle_one(
     request: RequestId,
     run: &mut Run,
     (key, lane, has): (&Key, &LaneId, &Has),
-    has_had_others: bool,
 ) -> Vec<Ask> {
     if run.stage == Stage::Ended {
         return Vec::new();
@@ -401,41 +412,20 @@ fn settle_one(
         run.job_id = job.clone().or(run.job_id.take());
         run.is_unheard = false;
         run.seq = 0;
-        let status = run.job_id.clone().map(|job_id| Ask::JobStatus { request, job_id });
+        let status = job.clone().map(|job_id| Ask::JobStatus { request, job_id });
         return status.into_iter().chain(run.stop_again(request)).collect();
     }
     let is_theirs = match &run.editor {
         Some(editor) => editor == key,
-        // Those beside the lanes of editors are the own project's while no other one was ever known.
-        None if [lanes::CONTROL, lanes::JOINED].contains(&run.lane.as_str()) => {
-            lane.as_str() == lanes::DEFAULT && !has_had_others
-        }
+        // One beside the lanes of editors may be with any that comes back later.
         None => run.lane == *lane,
     };
     if is_theirs {
-        // What an earlier server took from the default lane may have gone to another editor.
-        let is_sure = !run.is_unheard || lane.as_str() != lanes::DEFAULT || !has_had_others;
         run.editor = Some(Arc::clone(key));
         run.is_unheard = false;
-        run.step(if is_sure { Move::Disown } else { Move::Abandon });
+        run.step(Move::Disown);
     }
     Vec::new()
-}
-
-/// Returns the lane of an editor: the default one for that of the server's own project.
-pub(crate) fn lane_of(project: Option<&Path>, key: &str) -> LaneId {
-    match project {
-        Some(project) if is_same(project, key) => LaneId::from(lanes::DEFAULT),
-        _ => lanes::of_project(key),
-    }
-}
-
-/// Returns whether an editor's path is that of a project: as it is written, or as the system has it.
-fn is_same(project: &Path, key: &str) -> bool {
-    let written = crate::wire::path(&project.to_string_lossy());
-    written == key
-        || std::fs::canonicalize(project)
-            .is_ok_and(|real| std::fs::canonicalize(key).is_ok_and(|theirs| theirs == real))
 }
 
 /// How long an editor of which nothing is known is waited for.

@@ -33,6 +33,9 @@ use follow::Following;
 /// given back.
 const PATIENCE: Duration = Duration::from_secs(4);
 
+/// The pause before a call is handed over that could not be.
+const PAUSE: Duration = Duration::from_millis(10);
+
 #[async_trait]
 impl Executor for Unity {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
@@ -69,7 +72,6 @@ impl Executor for Unity {
             can_cancel: wanted.entry.can_cancel,
             since: self.now(),
             join: None,
-            n_changes: 0,
             turn: None,
         };
         let (run, seen) = Run::new(begin);
@@ -145,6 +147,8 @@ type Handed = (RequestId, watch::Receiver<Report>);
 impl Handing<'_> {
     async fn hand_over(&self) -> Result<Handed, Refused> {
         let stop = self.context.cancellation_token();
+        // It left its queue, and waits in another line [STATE-5].
+        let due = self.bridge.now() + self.attempt.record.task.limits.queue_timeout;
         loop {
             let key = self.until_ready().await?;
             let join = self.wanted.join_key(&key);
@@ -155,6 +159,7 @@ impl Handing<'_> {
                 Some(turn) => tokio::select! {
                     turn = turn.acquire_owned() => turn.ok(),
                     () = stop.cancelled() => return Err(Outcome::Cancelled.into()),
+                    () = self.bridge.clock().sleep_until(due) => return Err(no_turn().into()),
                 },
                 None => None,
             };
@@ -162,6 +167,8 @@ impl Handing<'_> {
             if let Some(handed) = self.post(&key, join, turn)? {
                 return Ok(handed);
             }
+            // Its editor went away, or has more before it than it is asked at once.
+            self.bridge.clock().sleep_until(self.bridge.now() + PAUSE).await;
         }
     }
 
@@ -289,8 +296,7 @@ impl Handing<'_> {
             member: request,
             can_cancel: task.supports_cancel && known.unwrap_or(editor.reports_calls),
             since: self.bridge.now(),
-            join,
-            n_changes: editor.n_changes,
+            join: join.map(|join| (join, task.submitted_at)),
             turn,
         };
         if link.asks.try_send(Ask::Execute(Box::new(order))).is_err() {
@@ -300,6 +306,12 @@ impl Handing<'_> {
         desk.runs.insert(request, run);
         Ok(Some((request, seen)))
     }
+}
+
+/// The words of a call that did not get an editor's main thread: surely it was not written.
+fn no_turn() -> Error {
+    let words = "another call had the editor's main thread until its time in the queue was over";
+    Error::new(Kind::QueueTimeout, words)
 }
 
 /// The words of a call whose editor is lost.

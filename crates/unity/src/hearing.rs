@@ -35,11 +35,22 @@ impl Unity {
 
     /// Hears what an editor says on its current connection. What is to be said back at once is returned.
     pub(crate) async fn hear(&self, key: &Key, serial: u64, word: Word) -> Option<Ask> {
+        self.spoke(key, serial);
         if let Word::Ended { target, named, fence, ending } = word {
             return self.ended(target, named, fence, ending).await;
         }
         self.noted(key, serial, word);
         None
+    }
+
+    /// One that says anything is not stopped.
+    fn spoke(&self, key: &Key, serial: u64) {
+        let mut desk = self.desk();
+        if let Some(editor) = desk.linked(key, serial).filter(|editor| editor.is_mute) {
+            editor.is_mute = false;
+            drop(desk);
+            self.moved();
+        }
     }
 
     fn noted(&self, key: &Key, serial: u64, word: Word) {
@@ -90,6 +101,14 @@ impl Unity {
             Word::Cancelling(target) => {
                 if let Some((_, run)) = desk.run_of(&target) {
                     run.report.send_modify(|report| report.is_cancelling = true);
+                }
+            }
+            Word::Unknown(target) => {
+                if let Some((_, run)) = desk.run_of(&target)
+                    && run.is_stopping
+                {
+                    run.unknown_since.get_or_insert(self.now());
+                    run.wake();
                 }
             }
             Word::Ended { .. } => {}

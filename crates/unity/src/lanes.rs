@@ -1,6 +1,7 @@
 //! The lanes of editors: one per editor, held while it is away or busy, and those beside them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use raincheck_core::error::Error;
 use raincheck_core::ids::LaneId;
@@ -8,8 +9,9 @@ use raincheck_core::lane;
 use raincheck_core::task::WaitReason;
 use raincheck_runtime::Handle;
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 
-/// The lane of the editor of the server's own project, and of calls that are made while none is known.
+/// The lane of calls that are made while no editor is known.
 pub(crate) const DEFAULT: &str = "unity:default";
 
 /// The lane of what is answered off an editor's main thread.
@@ -20,6 +22,9 @@ pub(crate) const JOINED: &str = "unity:joined";
 
 /// What every lane begins with.
 const PREFIX: &str = "unity:";
+
+/// The least time between two changes of why a lane is held.
+const PACE: Duration = Duration::from_millis(100);
 
 /// How many calls beside the lanes of editors may be under way.
 const PLACES_BESIDE: u32 = 64;
@@ -50,6 +55,8 @@ const fn of_one(queue_limit: u32) -> lane::Config {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     held: BTreeMap<LaneId, Option<WaitReason>>,
+    /// When each was held or released last.
+    moved: BTreeMap<LaneId, Instant>,
     queue_limit: u32,
     most: usize,
 }
@@ -58,21 +65,19 @@ impl Lanes {
     pub(crate) fn new(queue_limit: u32, max_editors: usize) -> Self {
         let fixed = fixed(queue_limit);
         let most = max_editors * 2 + fixed.len();
-        Self { held: fixed.into_iter().map(|(lane, _)| (lane, None)).collect(), queue_limit, most }
+        let held = fixed.into_iter().map(|(lane, _)| (lane, None)).collect();
+        Self { held, moved: BTreeMap::new(), queue_limit, most }
     }
 
-    /// Learns of the lanes that an earlier server left calls in; tells whether there are any of editors of
-    /// other projects.
-    pub(crate) async fn restore(&mut self, engine: &Handle) -> Result<bool, Error> {
-        let mut has_others = false;
+    /// Learns of the lanes that an earlier server left calls in.
+    pub(crate) async fn restore(&mut self, engine: &Handle) -> Result<(), Error> {
         for view in engine.lanes().await? {
             let is_new = !self.held.contains_key(&view.lane);
             if is_new && view.lane.as_str().starts_with(PREFIX) {
-                has_others = true;
                 self.make(engine, &view.lane).await?;
             }
         }
-        Ok(has_others)
+        Ok(())
     }
 
     /// Returns the lanes there are.
@@ -80,23 +85,30 @@ impl Lanes {
         self.held.keys().cloned().collect()
     }
 
-    /// Makes sure that a lane is there, and held as it should be.
+    /// Makes sure that a lane is there, and held as it should be. An editor that changes faster than that
+    /// is followed once per [`PACE`]; then the instant to come again is returned.
     pub(crate) async fn set(
         &mut self,
         engine: &Handle,
         lane: &LaneId,
         hold: Option<WaitReason>,
-    ) -> Result<(), Error> {
+        now: Instant,
+    ) -> Result<Option<Instant>, Error> {
         if !self.held.contains_key(lane) {
             self.free(engine, lane).await?;
             self.make(engine, lane).await?;
         }
         if self.held.get(lane) != Some(&hold) {
-            tracing::info!(%lane, hold = ?hold, "a lane is held or goes on");
+            let next = self.moved.get(lane).map(|moved| *moved + PACE);
+            if next.is_some_and(|next| now < next) {
+                return Ok(next);
+            }
+            tracing::debug!(%lane, hold = ?hold, "a lane is held or goes on");
             engine.hold(lane.clone(), hold.clone()).await?;
             self.held.insert(lane.clone(), hold);
+            self.moved.insert(lane.clone(), now);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Frees lanes of editors that have no call, if there are too many.
@@ -110,6 +122,7 @@ impl Lanes {
         for lane in others.cloned().collect::<Vec<_>>() {
             if engine.remove_lane(lane.clone()).await? {
                 self.held.remove(&lane);
+                self.moved.remove(&lane);
             }
         }
         Ok(())

@@ -70,10 +70,19 @@ impl Wanted {
         };
         // A tool of ours by another door is the same tool.
         let own = specs::find(specs::canonical_name(&name));
+        if own.is_some_and(|own| own.name == specs::RUN_TESTS) {
+            check_filter(&params)?;
+        }
         Ok(match own.filter(|own| own.name != specs::UNITY_CALL) {
             Some(own) => Self { entry: own, tool: own.name.to_owned(), params, is_call: false },
             None => Self { entry, tool: name, params, is_call: true },
         })
+    }
+
+    /// Tells whether what is asked for after it may find something else. A compile brings in what was written
+    /// before, though several that ask for it may be one run.
+    pub(crate) fn may_change(&self, join: Option<&JoinKey>) -> bool {
+        join.is_none() || self.entry.name == specs::REFRESH_AND_COMPILE
     }
 
     /// Returns what the call may be one run with: nothing, if it changes anything.
@@ -165,6 +174,8 @@ mod tests {
         let other =
             wanted("unity_call", r#"{"name":"mine","params":{"n":[1,2.50]}}"#).expect("read");
         assert_eq!((other.params.get(), other.is_call), (r#"{"n":[1,2.50]}"#, true));
+        let list = r#"{"name":"run_tests","params":{"mode":"EditMode","filter":"[\"A\"]"}}"#;
+        assert_eq!(wanted("unity_call", list).expect_err("a list").kind, Kind::InvalidParams);
         for bad in [r#"{"name":""}"#, r#"{"name":5}"#, r#"{"name":"x","params":[]}"#] {
             assert!(wanted("unity_call", bad).is_err(), "{bad}");
         }

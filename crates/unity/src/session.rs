@@ -25,6 +25,9 @@ use phase::{Phase, Step};
 /// The most bytes of the words of a progress report.
 const MAX_WORDS: usize = 500;
 
+/// The most bytes of an `auth` that comes in chunks.
+const MAX_AUTH: usize = 4 * 1024 * 1024;
+
 /// How many messages that cannot be understood are answered on one connection.
 const MAX_FAULTS: u32 = 10_000;
 
@@ -67,7 +70,7 @@ impl Session {
     ) -> Self {
         let challenge =
             Challenge { client_nonce: String::new(), server_nonce: nonce, port: rules.port };
-        let assembly = Assembly::new(rules.max_chunked);
+        let assembly = Assembly::new(MAX_AUTH.min(rules.max_chunked));
         Self {
             rules,
             phase: Phase::Fresh,
@@ -131,6 +134,7 @@ impl Session {
         if !self.step(now, Step::Auth) {
             return self.out_of_turn("auth");
         }
+        self.assembly = Assembly::new(self.rules.max_chunked);
         let Some(hello) = self.hello.take() else { return Vec::new() };
         let commands = auth.commands();
         let is_control = |tool: &str| match commands.get(tool) {
@@ -217,13 +221,17 @@ impl Session {
         if let Message::Auth(auth) = message {
             return self.proved(now, *auth);
         }
-        if self.phase != Phase::Known {
-            return self.out_of_turn("");
-        }
         if let Message::Chunk(chunk) = &message
             && may_be_chunk
         {
-            return self.piece(now, chunk);
+            // The tools of an editor may be more than one message holds.
+            let is_auth = self.phase == Phase::Greeted && chunk.request_id == "auth";
+            if is_auth || self.phase == Phase::Known {
+                return self.piece(now, chunk);
+            }
+        }
+        if self.phase != Phase::Known {
+            return self.out_of_turn("");
         }
         self.understood(message)
     }
@@ -234,17 +242,20 @@ impl Session {
         match self.assembly.put(&piece) {
             Put::Begun => Vec::new(),
             Put::Whole(text) => self.read(now, &text, false),
+            Put::TooLarge | Put::Malformed if self.phase != Phase::Known => self.out_of_turn(""),
             Put::TooLarge => {
                 let words = "the message is larger than is taken in";
                 let mut acts = self.fault(Kind::TooLarge, words, Some(request_id));
                 acts.extend(ended(request_id, None, Ending::TooLarge).map(Act::Say));
                 acts
             }
-            Put::Malformed => self.fault(
-                Kind::InvalidRequest,
-                "the chunk belongs to no message",
-                Some(request_id),
-            ),
+            Put::Malformed => {
+                let words = "the chunk belongs to no message";
+                let mut acts = self.fault(Kind::InvalidRequest, words, Some(request_id));
+                // A result that cannot be put together ends its call all the same.
+                acts.extend(ended(request_id, None, Ending::Unreadable).map(Act::Say));
+                acts
+            }
         }
     }
 
@@ -265,19 +276,20 @@ impl Session {
                 _ => None,
             },
             Message::JobStatus(status) => job_status(status),
-            Message::CancelResult(told) if told.status == "cancelled" => {
-                target(told.target_request_id.as_deref(), told.target_job_id).map(Word::Cancelling)
+            Message::CancelResult(told) => {
+                let target = target(told.target_request_id.as_deref(), told.target_job_id);
+                match told.status.as_str() {
+                    "cancelled" => target.map(Word::Cancelling),
+                    "rejected" => target.map(Word::Unknown),
+                    _ => None,
+                }
             }
             Message::Failed(failed) => {
                 let request_id = failed.request_id.as_deref().unwrap_or_default();
                 ended(request_id, None, Ending::Declined(failed.error.to_owned()))
             }
             Message::Bye(bye) => Some(Word::Leaving { quits: bye.reason == "quit" }),
-            Message::CancelResult(_)
-            | Message::Chunk(_)
-            | Message::Pong
-            | Message::Hello(_)
-            | Message::Auth(_) => None,
+            Message::Chunk(_) | Message::Pong | Message::Hello(_) | Message::Auth(_) => None,
         };
         word.map(Act::Say).into_iter().collect()
     }
@@ -361,7 +373,9 @@ impl Backend for Session {
                 outbound::Message::ResultAck { request_id: &request_id }.write()
             }
             Ask::JobStatus { request, job_id } => {
-                outbound::Message::GetJobStatus { request_id: request, job_id: &job_id }.write()
+                // Of its own: what is refused of it is no end of the call.
+                let request_id = format!("{request}.status");
+                outbound::Message::GetJobStatus { request_id, job_id: &job_id }.write()
             }
             Ask::Leave(code::GOING_AWAY, reason) => {
                 self.phase = Phase::Over;
@@ -460,7 +474,9 @@ fn job_status(status: inbound::JobStatus<'_>) -> Option<Word> {
 
 /// A result that cannot be read ends its call all the same: nothing better will come.
 fn unreadable(text: &str) -> Option<Act> {
-    let is_result = text.contains(r#""type":"result""#) || text.contains(r#""type": "result""#);
+    // What a partial result holds has no say in what the message is.
+    let head = text.split(r#""partial""#).next().unwrap_or_default();
+    let is_result = head.contains(r#""type":"result""#) || head.contains(r#""type": "result""#);
     let (_, rest) = text.split_once(r#""request_id""#)?;
     let (request_id, _) = rest.split_once('"')?.1.split_once('"')?;
     let word = ended(request_id, None, Ending::Unreadable)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Limits of the bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The project that the server was started for; its editor has the default lane.
+    /// The project that the server was started for.
     pub project: Option<PathBuf>,
     /// Whether `execute_code` may run what it is given.
     pub enable_execute_code: bool,

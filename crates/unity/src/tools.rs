@@ -24,6 +24,9 @@ use crate::views;
 /// Longer than anything runs.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// Longer than it takes to commit a call: one that is made at the same time as a change may stand before it.
+const COMMIT: Duration = Duration::from_secs(1);
+
 #[async_trait]
 impl ToolSet for Unity {
     fn specs(&self) -> Vec<ToolSpec> {
@@ -109,17 +112,12 @@ impl Unity {
         if is_control {
             lane = LaneId::from(lanes::CONTROL);
         }
-        if let Some(key) = target {
-            match wanted.join_key(key) {
-                Some(join) if desk.joinable(&join).is_some() => lane = LaneId::from(lanes::JOINED),
-                Some(_) => {}
-                // What follows it may find something else than what went before it.
-                None => {
-                    if let Some(editor) = desk.editors.get_mut(key).filter(|_| !is_control) {
-                        editor.n_changes += 1;
-                    }
-                }
-            }
+        let join = wanted.join_key(target.unwrap_or(&Key::default()));
+        if join.as_ref().is_some_and(|join| desk.joinable(join).is_some()) {
+            lane = LaneId::from(lanes::JOINED);
+        } else if !is_control && wanted.may_change(join.as_ref()) {
+            // What follows it may find something else than what went before it.
+            desk.changes(target, &wanted.tool, self.engine()?.now() + COMMIT);
         }
         let ready = if is_compiling { settings.ready_compiling } else { settings.ready };
         let limits = Limits {

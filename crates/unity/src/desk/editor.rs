@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use raincheck_core::ids::LaneId;
 use raincheck_core::task::WaitReason;
+use raincheck_core::time::Timestamp;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use super::{Has, Key, grace_of};
 use crate::backend::{Ask, Introduction};
 use crate::settings::Settings;
+use crate::specs;
 use crate::wire::EditorState;
 use crate::wire::inbound::Command;
 
@@ -52,8 +54,11 @@ pub(crate) struct Editor {
     pub(crate) reports_calls: bool,
     /// Those that it had when it came.
     pub(crate) had: Has,
-    /// How many calls that may change something it was given.
-    pub(crate) n_changes: u64,
+    /// It was sent a call that it did not say it has in time, and has said nothing since.
+    pub(crate) is_mute: bool,
+    /// When the last call was made that may change something, and the last compile.
+    last_change: Option<Timestamp>,
+    last_compile: Option<Timestamp>,
     /// Its main thread, which one call has at a time.
     pub(crate) turn: Arc<Semaphore>,
 }
@@ -105,7 +110,9 @@ impl Editor {
             has_quit: false,
             reports_calls: has.is_some(),
             had: Has::new(),
-            n_changes: 0,
+            is_mute: false,
+            last_change: None,
+            last_compile: None,
             turn: Arc::new(Semaphore::new(1)),
         }
     }
@@ -114,9 +121,27 @@ impl Editor {
     pub(crate) fn come_back(&mut self, link: Link, introduction: Introduction) -> Option<Link> {
         let older = self.link.take();
         let fresh = Self::new(self.lane.clone(), link, introduction);
-        let (n_changes, turn) = (self.n_changes, Arc::clone(&self.turn));
-        *self = Self { n_changes, turn, ..fresh };
+        let (last_change, last_compile) = (self.last_change, self.last_compile);
+        *self = Self { last_change, last_compile, turn: Arc::clone(&self.turn), ..fresh };
         older
+    }
+
+    /// Takes down that a call was made that may change what others find.
+    pub(crate) fn changes(&mut self, tool: &str, at: Timestamp) {
+        let last = match tool {
+            specs::REFRESH_AND_COMPILE => &mut self.last_compile,
+            _ => &mut self.last_change,
+        };
+        *last = (*last).max(Some(at));
+    }
+
+    /// When the last call was made that may change what a tool finds. A compile changes nothing for another
+    /// compile.
+    pub(crate) fn last_change(&self, tool: &str) -> Option<Timestamp> {
+        match tool {
+            specs::REFRESH_AND_COMPILE => self.last_change,
+            _ => self.last_change.max(self.last_compile),
+        }
     }
 
     pub(crate) fn is_linked_by(&self, serial: u64) -> bool {
@@ -141,7 +166,8 @@ impl Editor {
 
     /// Returns why its calls wait; `None` when it takes them.
     pub(crate) fn hold(&self) -> Option<WaitReason> {
-        self.away().or_else(|| self.state.waits_because().map(WaitReason::new))
+        let state = || self.state.waits_because().map(WaitReason::new);
+        self.away().or_else(state).or_else(|| self.is_mute.then(|| WaitReason::new("busy")))
     }
 
     /// Returns why it cannot be asked anything at all.

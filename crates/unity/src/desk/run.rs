@@ -7,6 +7,7 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::progress::Progress;
 use raincheck_core::task::Outcome;
+use raincheck_core::time::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
@@ -58,9 +59,10 @@ pub(crate) struct Run {
     pub(crate) since: Instant,
     /// It is of an earlier server, and its editor was not heard of it yet.
     pub(crate) is_unheard: bool,
-    pub(crate) join: Option<JoinKey>,
-    /// How many calls that change something its editor had been given before.
-    pub(crate) n_changes: u64,
+    /// What it may be joined by, and when its own call was made.
+    pub(crate) join: Option<(JoinKey, Timestamp)>,
+    /// When its editor said, asked to end it, that it knows no such call.
+    pub(crate) unknown_since: Option<Instant>,
     /// How the editor names it in its result.
     pub(crate) named: Option<String>,
     /// The editor's main thread is its alone meanwhile.
@@ -78,26 +80,14 @@ pub(crate) struct Begin {
     pub(crate) member: RequestId,
     pub(crate) can_cancel: bool,
     pub(crate) since: Instant,
-    pub(crate) join: Option<JoinKey>,
-    pub(crate) n_changes: u64,
+    pub(crate) join: Option<(JoinKey, Timestamp)>,
     pub(crate) turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Run {
     pub(crate) fn new(begin: Begin) -> (Self, watch::Receiver<Report>) {
-        let Begin {
-            fence,
-            tool,
-            lane,
-            editor,
-            stage,
-            member,
-            can_cancel,
-            since,
-            join,
-            n_changes,
-            turn,
-        } = begin;
+        let Begin { fence, tool, lane, editor, stage, member, can_cancel, since, join, turn } =
+            begin;
         let first =
             Report { stage, progress: None, partial: None, is_cancelling: false, outcome: None };
         let (report, seen) = watch::channel(first);
@@ -117,7 +107,7 @@ impl Run {
             seq: 0,
             since,
             join,
-            n_changes,
+            unknown_since: None,
             named: None,
             turn,
         };
@@ -125,12 +115,7 @@ impl Run {
     }
 
     /// Makes a call that an editor says it has, and nobody waits for.
-    pub(crate) fn of_nobody(
-        editor: &Key,
-        lane: &LaneId,
-        (tool, n_changes): (Arc<str>, u64),
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn of_nobody(editor: &Key, lane: &LaneId, tool: Arc<str>, now: Instant) -> Self {
         let request = RequestId { task: TaskId::from_parts(0, [0; 10]), attempt: 0 };
         let (mut run, _) = Self::new(Begin {
             fence: 0,
@@ -142,7 +127,6 @@ impl Run {
             can_cancel: false,
             since: now,
             join: None,
-            n_changes,
             turn: None,
         });
         run.members.clear();

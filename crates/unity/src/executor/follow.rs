@@ -22,6 +22,10 @@ use crate::wire::RequestId;
 /// recorded with it.
 const SHORT: Duration = Duration::from_millis(25);
 
+const GONE: &str = "the editor that had the call went away and did not come back";
+
+const UNHEARD: &str = "no editor that had the call came back after the server was started again";
+
 /// A caller that waits. Dropping it takes the caller out of the call.
 pub(super) struct Following<'a> {
     bridge: &'a Unity,
@@ -203,18 +207,16 @@ impl<'a> Following<'a> {
                     Error::new(Kind::AcceptTimeout, words).with_guarantee(Guarantee::Unknown);
                 (run.since + settings.accept, error)
             }
-            Whereabouts::Here => return None,
-            Whereabouts::Away(until) => {
-                (until, lost("the editor that had the call went away and did not come back"))
+            Whereabouts::Here => {
+                let words = "the editor that had the call does not know of it any more";
+                // A result that was on its way is here by then.
+                (run.unknown_since? + settings.accept, lost(words))
             }
+            Whereabouts::Away(until) => (until, lost(GONE)),
             Whereabouts::Unheard => {
-                let until = run.since + grace_of(settings, false);
-                (
-                    until,
-                    lost(
-                        "no editor that had the call came back after the server was started again",
-                    ),
-                )
+                // What its editor did when the earlier server ended is not known.
+                let until = run.since + grace_of(settings, run.is_unheard);
+                (until, lost(if run.is_unheard { UNHEARD } else { GONE }))
             }
         };
         Some(lapse)
@@ -240,9 +242,13 @@ impl<'a> Following<'a> {
         {
             // One that takes it on after all need not run it to its end.
             desk.ask(&key, Ask::Cancel { request: self.request, job_id: None });
+            if let Some(editor) = desk.editors.get_mut(&key) {
+                editor.is_mute = true;
+            }
         }
         desk.step(self.request, Move::Abandon);
         drop(desk);
+        self.bridge.moved();
         self.context.protocol().given_up();
         Some(Outcome::Failed(error))
     }

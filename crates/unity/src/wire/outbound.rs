@@ -30,7 +30,7 @@ pub(crate) enum Message<'a> {
         request_id: &'a str,
     },
     GetJobStatus {
-        request_id: RequestId,
+        request_id: String,
         job_id: &'a str,
     },
     Cancel {

@@ -124,6 +124,10 @@ pub(crate) fn declined(raw: &RawValue) -> Declined {
         execution_guarantee: Option<String>,
     }
     let told: Told = serde_json::from_str(raw.get()).unwrap_or_default();
+    let known = told.details.and_then(|it| it.execution_guarantee);
+    // What an editor does not say is not known.
+    let guarantee =
+        known.and_then(|word| Guarantee::from_word(&word)).unwrap_or(Guarantee::Unknown);
     let kind = match told.code.as_str() {
         "ERR_UNKNOWN_COMMAND" => Kind::UnknownTool,
         "ERR_INVALID_PARAMS" => Kind::InvalidParams,
@@ -131,12 +135,13 @@ pub(crate) fn declined(raw: &RawValue) -> Declined {
         "ERR_RESPONSE_TOO_LARGE" => Kind::TooLarge,
         "ERR_REQUEST_TIMEOUT" => Kind::RunTimeout,
         "ERR_RECONNECT_TIMEOUT" | "ERR_INTERNAL" => Kind::PeerLost,
+        // What surely did not begin is sent again [LEASE-5].
+        "ERR_UNITY_DISCONNECTED" | "ERR_EDITOR_NOT_READY" | "ERR_QUEUE_FULL" => match guarantee {
+            Guarantee::NotExecuted => Kind::PeerNotReady,
+            Guarantee::Executed | Guarantee::Unknown => Kind::PeerLost,
+        },
         _ => Kind::ToolFailed,
     };
-    let known = told.details.and_then(|it| it.execution_guarantee);
-    // What an editor does not say is not known.
-    let guarantee =
-        known.and_then(|word| Guarantee::from_word(&word)).unwrap_or(Guarantee::Unknown);
     let error = Error::new(kind, "the editor refused the call").with_guarantee(guarantee);
     Declined { error: quoting(error, Some(raw)) }
 }
@@ -198,6 +203,20 @@ mod tests {
         assert_eq!(declined(&raw(said)).error.guarantee(), Some(Guarantee::NotExecuted));
         let silent = r#"{"code":"ERR_UNKNOWN_COMMAND","message":"m"}"#;
         assert_eq!(declined(&raw(silent)).error.guarantee(), Some(Guarantee::Unknown));
+    }
+
+    #[test]
+    fn what_an_editor_had_and_never_began_may_be_sent_again() {
+        // [LEASE-5] [LEASE-9]
+        for code in ["ERR_UNITY_DISCONNECTED", "ERR_EDITOR_NOT_READY", "ERR_QUEUE_FULL"] {
+            for (word, kind) in [("not_executed", Kind::PeerNotReady), ("unknown", Kind::PeerLost)]
+            {
+                let said = format!(
+                    r#"{{"code":"{code}","message":"m","details":{{"execution_guarantee":"{word}"}}}}"#
+                );
+                assert_eq!(declined(&raw(&said)).error.kind, kind, "{code} {word}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Calls that are asked to end.
 
+use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use serde_json::json;
 use tokio::time::sleep;
@@ -121,4 +122,24 @@ async fn a_cancel_that_was_lost_is_said_again_when_the_editor_comes_back() {
     editor.socket.hear_of("cancel").await.expect("told again");
     editor.end(&call, "cancelled", json!(null)).await;
     assert_eq!(world.end(id).await.record.state, State::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_editor_does_not_know_any_more_frees_its_main_thread() {
+    // [CANCEL-4] [LEASE-9]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let id = world.submit("run_tests", json!({ "mode": "EditMode" })).await.id();
+    let next = world.menu("next").await;
+    let call = editor.accept().await.expect("a call");
+    world.until(id, State::Running).await;
+    world.cancel(id).await;
+    editor.socket.hear_of("cancel").await.expect("told");
+    let rejected = json!({ "type": "cancel_result", "target_request_id": call["request_id"], "status": "rejected" });
+    editor.socket.say(rejected).await;
+    let error = world.failure(id).await;
+    assert_eq!((error.kind, error.guarantee()), (Kind::PeerLost, Some(Guarantee::Unknown)));
+    let call = editor.accept().await.expect("the next call");
+    editor.end(&call, "ok", json!(1)).await;
+    world.result(next).await;
 }

@@ -3,7 +3,7 @@
 use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use serde_json::{Value, json};
-use tokio::time::{Instant, advance, sleep};
+use tokio::time::{Instant, advance, sleep, timeout};
 
 use crate::world::{SECOND, World, late, who};
 
@@ -210,4 +210,94 @@ async fn twenty_reloads_lose_nothing_and_run_nothing_twice() {
     for (id, path) in expected {
         assert_eq!(world.result(id).await, path);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_an_editor_took_and_surely_never_began_is_sent_again() {
+    // [LEASE-5] [LEASE-9]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let id = world.menu("A").await;
+    let call = editor.accept().await.expect("a call");
+    world.until(id, State::Running).await;
+    let error = json!({ "code": "ERR_UNITY_DISCONNECTED", "message": "the editor ended before it began", "details": { "execution_guarantee": "not_executed" } });
+    let declined = json!({ "type": "error", "request_id": call["request_id"], "error": error });
+    editor.socket.say(declined).await;
+    let again = editor.accept().await.expect("the call again");
+    editor.end(&again, "ok", json!(1)).await;
+    assert_eq!(world.result(id).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_that_has_stopped_is_handed_one_call_and_no_more() {
+    // [LEASE-9]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let first = world.menu("0").await;
+    let second = world.menu("1").await;
+    editor.call().await.expect("a call");
+    assert_eq!(world.failure(first).await.kind, Kind::AcceptTimeout);
+    let call = timeout(9 * SECOND, editor.call()).await;
+    assert!(call.is_err(), "it has said nothing since: {call:?}");
+    editor.state("ready").await;
+    let call = editor.accept().await.expect("the second call");
+    editor.end(&call, "ok", json!(1)).await;
+    assert_eq!(world.result(second).await, 1);
+}
+
+/// A call that does not fit into what a socket takes without being read.
+fn long() -> String {
+    "x".repeat(700 * 1024)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_that_does_not_read_is_away_when_it_has_been_silent_too_long() {
+    // [UNITY-4]
+    let world = World::new();
+    let _editor = world.editor().await;
+    world.menu(&long()).await;
+    sleep(20 * SECOND).await;
+    assert!(!world.bridge.editors().iter().any(|editor| editor.is_connected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_posted_to_a_connection_that_another_took_the_place_of_goes_to_that_one() {
+    // [LEASE-5] [UNITY-3]
+    let world = World::new();
+    let mut old = world.editor().await;
+    world.menu(&long()).await;
+    sleep(SECOND).await;
+    let id = world.submit("read_console", json!({})).await.id();
+    sleep(SECOND).await;
+    let mut new = world.editor().await;
+    while let Some(message) = old.socket.hear().await {
+        assert_ne!(message["tool_name"], "read_console", "nobody listens there any more");
+    }
+    let call = loop {
+        let call = new.accept().await.expect("a call");
+        if call["tool_name"] == "read_console" {
+            break call;
+        }
+    };
+    new.end(&call, "ok", json!("lines")).await;
+    assert_eq!(world.result(id).await, "lines");
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_a_job_stands_is_asked_under_a_name_of_its_own() {
+    // [UNITY-8]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let id = world.submit("run_tests", json!({ "mode": "EditMode" })).await.id();
+    let call = editor.accept().await.expect("a call");
+    drop(editor);
+    let mut who = who();
+    who.running = json!([{ "request_id": call["request_id"], "job_id": "j-1" }]);
+    let mut editor = world.editor_of(&who).await;
+    let asked = editor.socket.hear_of("get_job_status").await.expect("asked");
+    let error = json!({ "code": "ERR_JOB_NOT_FOUND", "message": "none" });
+    let unknown = json!({ "type": "error", "request_id": asked["request_id"], "error": error });
+    editor.socket.say(unknown).await;
+    editor.end(&call, "ok", json!("passed")).await;
+    assert_eq!(world.result(id).await, "passed");
 }

@@ -2,8 +2,9 @@
 
 use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
+use raincheck_testkit::editor::Who;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::world::{SECOND, World, who};
 
@@ -86,18 +87,32 @@ async fn a_call_that_may_not_have_arrived_before_a_kill_is_sent_again_if_its_edi
 async fn what_another_editor_may_have_had_before_a_kill_is_not_sent_again() {
     // [LEASE-9]
     let world = World::new();
-    let mut other =
-        world.editor_of(&raincheck_testkit::editor::Who::new("/projects/other", "Other")).await;
-    let elsewhere = world.menu("elsewhere").await;
-    other.accept().await.expect("a call");
-    let mut own = world.editor().await;
-    world.answer("select_editor", json!({ "instance": "Own" })).await;
     let id = world.menu("A").await;
-    own.call().await.expect("a call");
+    let mut other = world.editor_of(&Who::new("/projects/other", "Other")).await;
+    other.call().await.expect("a call that was made while no editor was known");
     let world = world.killed().await;
-    let _own = world.editor().await;
-    assert_eq!(world.failure(id).await.guarantee(), Some(Guarantee::Unknown));
-    assert_eq!(world.failure(elsewhere).await.guarantee(), Some(Guarantee::Unknown));
+    let mut own = world.editor().await;
+    let call = timeout(10 * SECOND, own.call()).await;
+    assert!(call.is_err(), "it may be running in the other: {call:?}");
+    let error = world.failure(id).await;
+    assert_eq!((error.kind, error.guarantee()), (Kind::PeerLost, Some(Guarantee::Unknown)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_may_have_been_compiling_when_its_server_was_killed() {
+    // [LEASE-6]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let id = world.submit("refresh_and_compile", json!({})).await.id();
+    let call = editor.accept().await.expect("a call");
+    world.until(id, State::Running).await;
+    let world = world.killed().await;
+    sleep(60 * SECOND).await;
+    let mut who = who();
+    who.finished = json!([call["request_id"]]);
+    let mut editor = world.editor_of(&who).await;
+    editor.end(&call, "ok", json!("compiled")).await;
+    assert_eq!(world.result(id).await, "compiled");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,12 +1,13 @@
 //! Several editors, and several who ask for the same.
 
-use raincheck_core::error::Kind;
+use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_testkit::editor::Who;
+use raincheck_unity::Settings;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::world::{SECOND, World, who};
+use crate::world::{SECOND, World, settings, who};
 
 #[tokio::test(start_paused = true)]
 async fn with_two_editors_a_call_needs_a_choice_and_then_goes_to_that_one() {
@@ -161,4 +162,97 @@ async fn a_lost_run_is_lost_for_all_who_asked() {
     for id in [first, second] {
         assert_eq!(world.failure(id).await.kind, Kind::PeerLost);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_for_an_editor_that_does_not_come_back_is_never_run_by_another() {
+    // [UNITY-7]
+    let world = World::new();
+    drop(world.editor().await);
+    sleep(10 * SECOND).await;
+    let id = world.menu("delete").await;
+    sleep(10 * SECOND).await;
+    let mut other = world.editor_of(&Who::new("/projects/other", "Other")).await;
+    for _ in 0..12 {
+        let call = timeout(5 * SECOND, other.call()).await;
+        assert!(call.is_err(), "it was made while its own editor was expected back: {call:?}");
+        other.state("ready").await;
+    }
+    let error = world.failure(id).await;
+    assert_eq!((error.kind, error.guarantee()), (Kind::PeerNotReady, Some(Guarantee::NotExecuted)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_told_to_stop_is_joined_by_nobody() {
+    // [UNITY-11] [CANCEL-2]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let inputs = json!({ "mode": "EditMode" });
+    let first = world.submit("run_tests", inputs.clone()).await.id();
+    let call = editor.accept().await.expect("a call");
+    world.until(first, State::Running).await;
+    world.cancel(first).await;
+    editor.socket.hear_of("cancel").await.expect("told");
+    let second = world.submit("run_tests", inputs).await.id();
+    sleep(SECOND).await;
+    editor.end(&call, "cancelled", json!(null)).await;
+    let call = editor.accept().await.expect("a run of its own");
+    editor.end(&call, "ok", json!("passed")).await;
+    assert_eq!(world.result(second).await, "passed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_joins_a_run_that_was_asked_for_before_a_change_that_is_still_queued() {
+    // [UNITY-11]
+    for (tool, inputs, change) in [
+        ("manage_scene", json!({ "action": "get_hierarchy" }), "execute_menu_item"),
+        ("run_tests", json!({ "mode": "EditMode" }), "refresh_and_compile"),
+    ] {
+        let world = World::new();
+        let mut editor = world.editor().await;
+        let first = world.menu("first").await;
+        let call = editor.accept().await.expect("a call");
+        let before = world.submit(tool, inputs.clone()).await.id();
+        let path = if change == "execute_menu_item" { json!({ "path": "A" }) } else { json!({}) };
+        let changing = world.submit(change, path).await.id();
+        editor.end(&call, "ok", json!(1)).await;
+        world.result(first).await;
+        let call = editor.accept().await.expect("the first read");
+        sleep(2 * SECOND).await;
+        let after = world.submit(tool, inputs).await.id();
+        sleep(SECOND).await;
+        editor.end(&call, "ok", json!("before")).await;
+        assert_eq!(world.result(before).await, "before");
+        for (id, said) in [(changing, "changed"), (after, "after")] {
+            let call = editor.accept().await.expect("a call");
+            editor.end(&call, "ok", json!(said)).await;
+            assert_eq!(world.result(id).await, said, "{tool}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_waits_for_the_main_thread_no_longer_than_it_may_queue() {
+    // [STATE-5] [LEASE-9]
+    let world = World::with(Settings { queue_timeout: 60 * SECOND, ..settings() });
+    world.menu("hangs").await;
+    let mut editor = world.editor().await;
+    editor.accept().await.expect("the call of the default lane");
+    let id = world.menu("waits").await;
+    for _ in 0..13 {
+        sleep(5 * SECOND).await;
+        editor.state("ready").await;
+    }
+    let error = world.failure(id).await;
+    assert_eq!((error.kind, error.guarantee()), (Kind::QueueTimeout, Some(Guarantee::NotExecuted)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_is_chosen_by_the_name_that_its_project_really_has() {
+    // [UNITY-7]
+    let world = World::new();
+    let _own = world.editor().await;
+    let _other = world.editor_of(&Who::new("/projects/rd", "R&D")).await;
+    let chosen = world.answer("select_editor", json!({ "instance": "R&D" })).await;
+    assert_eq!(chosen["project_path"], "/projects/rd");
 }

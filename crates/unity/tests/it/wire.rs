@@ -1,5 +1,9 @@
 //! What the listener and the handshake let in, and what they answer to everything else.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use raincheck_core::error::Kind;
+use raincheck_core::lifecycle::State;
 use raincheck_testkit::editor::{Editor, Socket, Who, ended};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -286,4 +290,77 @@ async fn an_editor_that_is_not_let_in_displaces_nobody() {
     assert_eq!(editor.socket.closed().await, Some(4409));
     assert_eq!(world.bridge.editors().len(), 1);
     drop(newer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_whose_pieces_cannot_be_read_ends_its_call() {
+    // [UNITY-5]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let id = world.menu("A").await;
+    let call = editor.accept().await.expect("a call");
+    let piece = json!({ "type": "chunk", "request_id": call["request_id"], "index": 0, "total": 2, "data": "*" });
+    editor.socket.say(piece).await;
+    assert_eq!(world.failure(id).await.kind, Kind::InvalidResponse);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_cannot_be_read_ends_nothing_whatever_it_holds() {
+    // [UNITY-5]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let id = world.menu("A").await;
+    let call = editor.accept().await.expect("a call");
+    let request = call["request_id"].as_str().expect("a name");
+    let report = format!(
+        r#"{{"type":"progress","request_id":"{request}","current":NaN,"partial":{{"type":"result"}}}}"#
+    );
+    editor.socket.say(report).await;
+    editor.end(&call, "ok", json!(1)).await;
+    assert_eq!(world.result(id).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_with_many_tools_proves_itself_in_pieces() {
+    // [UNITY-6] [UNITY-2]
+    let world = World::new();
+    let about = "d".repeat(4000);
+    let tools: Vec<_> =
+        (0..400).map(|n| json!({ "name": format!("t{n}"), "description": about })).collect();
+    let who = Who { tools: json!(tools), ..who() };
+    for (name, is_let_in) in [("auth", true), ("other", false)] {
+        let mut socket = world.socket().await;
+        socket.say(who.hello()).await;
+        let hello = socket.hear_of("hello").await.expect("a hello");
+        let nonce = hello["nonce"].as_str().expect("a nonce");
+        let auth = who.auth(&secret(), PORT, nonce).to_string();
+        let pieces: Vec<&[u8]> = auth.as_bytes().chunks(512 * 1024).collect();
+        for (index, piece) in pieces.iter().enumerate() {
+            let data = STANDARD.encode(piece);
+            let chunk = json!({ "type": "chunk", "request_id": name, "index": index, "total": pieces.len(), "data": data });
+            socket.say(chunk).await;
+        }
+        assert_eq!(socket.hear_of("capability").await.is_some(), is_let_in, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_that_changes_all_the_time_is_followed_at_a_pace() {
+    // [UNITY-9]
+    let world = World::new();
+    let mut editor = world.editor().await;
+    let id = world.menu("0").await;
+    editor.accept().await.expect("a call");
+    let waits = world.menu("1").await;
+    for _ in 0..200 {
+        for state in ["compiling", "ready"] {
+            editor.state(state).await;
+            sleep(SECOND / 1000).await;
+        }
+    }
+    let n_events = world.view(waits).await.record.n_events;
+    assert!(n_events < 20, "400 changes in 0.4 s are {n_events} events");
+    sleep(SECOND).await;
+    assert_eq!(world.state(waits).await, State::Queued, "the last change counts");
+    assert_eq!(world.state(id).await, State::Running);
 }
