@@ -24,8 +24,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::play::{self, N_TESTS};
-use super::session::PROJECT;
+use super::play::{self, N_TESTS, PROJECT};
 use super::{Unmet, expect};
 
 /// How long it waits before it looks for a server again.

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// The name of the project.
+pub(super) const PROJECT: &str = "TrolleyGame";
+
 /// The tests that are told of by name.
 const FIGHTER: [(&str, usize); 5] = [
     ("FighterTests.Constructor_SetsPropertiesCorrectly", 3),

@@ -14,10 +14,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::editor::Editor;
+use super::play::PROJECT;
 use super::{Answer, Transcript, Unmet, expect};
-
-/// The name of the project.
-pub(super) const PROJECT: &str = "TrolleyGame";
 
 /// Everything that the demo started.
 pub(super) struct Session {

@@ -272,7 +272,7 @@ command = ["x"]
                 |
              13 | [tool.x]
                 |  ^^^^
-                = did you mean `tools`? known here: store, lanes, defaults, tools, clients, cache, browser
+                = did you mean `tools`? known here: store, lanes, defaults, tools, clients, cache, browser, unity
         "#]],
     );
 }
