@@ -22,6 +22,8 @@
 //! becomes its child.
 
 #[cfg(unix)]
+mod ahead;
+#[cfg(unix)]
 mod forks;
 #[cfg(unix)]
 mod link;
@@ -47,11 +49,13 @@ use std::io;
 use std::process::ExitCode;
 
 #[cfg(unix)]
+pub(crate) use ahead::{clear_unused, folder_ahead};
+#[cfg(unix)]
 pub(crate) use forks::{ForkServer, Generation, Need};
 #[cfg(unix)]
 pub(crate) use place::{Attached, Place};
 #[cfg(unix)]
-pub(crate) use ready::{Ready, clear_unused, folder_ahead};
+pub(crate) use ready::Ready;
 #[cfg(unix)]
 pub(crate) use reason::{Halt, Reason};
 #[cfg(unix)]

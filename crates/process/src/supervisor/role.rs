@@ -14,9 +14,9 @@ use tokio::runtime::{self, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use super::ahead::clear_own;
 use super::link::{Link, Taken};
 use super::place::Place;
-use super::ready::clear_own;
 use super::reason::{Halt, Reason};
 use super::record::{End, Record};
 use super::spool::Spool;
