@@ -22,7 +22,6 @@ use crate::connection;
 use crate::coplay::Coplay;
 use crate::session::{Rules, Session};
 use crate::specs;
-use crate::wire::outbound::Named;
 use crate::wire::proof;
 
 /// Where editors that speak the native protocol knock.
@@ -104,7 +103,7 @@ impl Unity {
             auth: settings.auth,
             silence: settings.silence,
             status_interval: settings.status_interval,
-            tools: tools.collect::<Vec<Named>>(),
+            tools: tools.collect::<Vec<_>>(),
         });
         let max_message = settings.max_message;
         surface(NATIVE, sockets, max_message, move || {

@@ -14,7 +14,7 @@ use raincheck_loopback::websocket::End;
 use tokio::time::Instant;
 
 use crate::backend::{Act, Ask, Backend, Ending, Introduction, Order, Target, Word, code};
-use crate::specs::{self, millis};
+use crate::specs::{self, AnnouncedTool, millis};
 use crate::wire::chunks::{Assembly, Piece, Put, cut};
 use crate::wire::inbound::{self, Message, Unread};
 use crate::wire::proof::{Challenge, Side, is_nonce};
@@ -42,7 +42,7 @@ pub(crate) struct Rules {
     pub(crate) auth: Duration,
     pub(crate) silence: Duration,
     pub(crate) status_interval: Duration,
-    pub(crate) tools: Vec<outbound::Named>,
+    pub(crate) tools: Vec<AnnouncedTool>,
 }
 
 /// The machine of one connection.

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::lanes;
 use crate::settings::Settings;
-use crate::wire::outbound::Named;
 
 pub(crate) const GET_EDITOR_STATE: &str = "get_editor_state";
 pub(crate) const READ_CONSOLE: &str = "read_console";
@@ -68,6 +67,14 @@ pub struct Tool {
     pub spec: ToolSpec,
     /// Its metadata.
     pub meta: Meta,
+}
+
+/// A tool as an editor is told of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AnnouncedTool {
+    pub(crate) name: &'static str,
+    #[serde(flatten)]
+    pub(crate) meta: Meta,
 }
 
 /// What a tool is like.
@@ -281,8 +288,8 @@ impl Entry {
     }
 
     /// Describes the tool to an editor.
-    pub(crate) fn named(&self, settings: &Settings) -> Named {
-        Named { name: self.name, meta: self.meta(settings) }
+    pub(crate) fn named(&self, settings: &Settings) -> AnnouncedTool {
+        AnnouncedTool { name: self.name, meta: self.meta(settings) }
     }
 
     fn meta(&self, settings: &Settings) -> Meta {

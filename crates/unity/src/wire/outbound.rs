@@ -6,7 +6,7 @@ use raincheck_core::time::Timestamp;
 use serde::Serialize;
 
 use super::RequestId;
-use crate::specs::Meta;
+use crate::specs::AnnouncedTool;
 
 /// A message to an editor.
 #[derive(Debug, Serialize)]
@@ -22,7 +22,7 @@ pub(crate) enum Message<'a> {
         mac: &'a str,
     },
     Capability {
-        tools: &'a [Named],
+        tools: &'a [AnnouncedTool],
     },
     Execute(Call<'a>),
     SubmitJob(Call<'a>),
@@ -60,14 +60,6 @@ pub(crate) struct Call<'a> {
     pub(crate) params: &'a Json,
     pub(crate) timeout_ms: u64,
     pub(crate) submitted_at: Timestamp,
-}
-
-/// A tool as an editor is told of it.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Named {
-    pub(crate) name: &'static str,
-    #[serde(flatten)]
-    pub(crate) meta: Meta,
 }
 
 /// An error in the words of the wire.
