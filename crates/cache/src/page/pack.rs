@@ -12,6 +12,9 @@ use crate::json::{Child, Children, Kind, Pointer, View, mark_at, to_usize};
 
 /// Part of the body that the kept pages of one table may take: with four tables 1.6 % of it.
 const KEPT_PART: usize = 256;
+/// Least part of a page that is for its data, as the divisor: where what every page says again, such as the
+/// names on the way to it, takes almost all, there would be hundreds of pages of a few bytes each.
+pub(super) const LEAST_SHARE: usize = 16;
 
 /// Where a page begins. Ordered as the pages are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -341,7 +344,9 @@ impl<'v, 'a> Packer<'v, 'a> {
             head.extend_from_slice(&self.view.raw(name)?);
             head.push(b':');
         }
-        let room = room.checked_sub(cost(&head, self.room.is_escaped)).ok_or(Unfit::TooLong)?;
+        let least = self.room.full() / LEAST_SHARE;
+        let room = room.checked_sub(cost(&head, self.room.is_escaped));
+        let room = room.filter(|room| *room >= least).ok_or(Unfit::TooLong)?;
         let content = (child.value.start + 1, child.value.end - 1);
         let (json, end, cuts_character) =
             self.piece_within("$str", content, within, room, Writing::Json)?;

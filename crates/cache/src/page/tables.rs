@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{
     PageError, Pagination,
     frame::{Around, Frame},
-    pack::{Packed, Packer, Pages, Position, Room, Unfit},
+    pack::{LEAST_SHARE, Packed, Packer, Pages, Position, Room, Unfit},
     target::{Mode, Target},
 };
 use crate::json::{Derived, View};
@@ -55,7 +55,8 @@ impl Table {
     ) -> Result<Result<Self, Target>, PageError> {
         let pagination = target.pagination(view)?;
         let taken = key.overhead + pagination.largest(key.is_escaped);
-        let all = key.bytes.checked_sub(taken).filter(|room| *room >= LEAST_ROOM);
+        let least = LEAST_ROOM.max(key.bytes / LEAST_SHARE);
+        let all = key.bytes.checked_sub(taken).filter(|room| *room >= least);
         let Some(all) = all else {
             if target.is_framed() {
                 return Ok(Err(Target::whole(view)));
