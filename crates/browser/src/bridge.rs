@@ -12,6 +12,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::awake;
+use raincheck_loopback::keeper::Owner;
 use raincheck_runtime::{Handle, Told};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, timeout};
@@ -21,7 +22,7 @@ use crate::configure::Choices;
 use crate::lanes::Lanes;
 use crate::order::Order;
 use crate::outbox::{Addressee, Command, Move, Outbox, Report};
-use crate::owner::Owner;
+use crate::owner;
 use crate::rings::Rings;
 use crate::settings::Settings;
 use crate::shape;
@@ -151,7 +152,7 @@ impl Browser {
         let mut owner = self.0.owner.subscribe();
         // The sender is a part of this value.
         let _ = owner.wait_for(|owner| *owner != Owner::Unknown).await;
-        self.owner().check()
+        owner::check(&self.owner())
     }
 
     /// Returns the clock that limits of browsers are judged by [LEASE-8].

@@ -13,12 +13,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raincheck_loopback::client::Connection;
 use raincheck_loopback::endpoint::{self, Endpoint};
+use raincheck_loopback::keeper::Owner;
 use raincheck_loopback::{Secret, can_listen, port, private};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::task::spawn_blocking;
 
-use crate::owner::{Locks, Owner};
+use crate::owner::{self, Locks};
 
 /// The files of the extension by their names.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -357,7 +358,7 @@ pub fn rotate(places: &Places) -> Result<usize, Refusal> {
         Locks::take(&places.runtime_lock(), &places.state_lock()).map_err(|owner| match owner {
             Owner::Other(pid) => Refusal::Running(pid),
             Owner::Unknown | Owner::Ours | Owner::Unreachable(_) => {
-                Refusal::Failed(owner.words().unwrap_or_default())
+                Refusal::Failed(owner::words(&owner).unwrap_or_default())
             }
         })?;
     let secret = Secret::rotate(&places.secret())?;

@@ -1,26 +1,22 @@
 //! The listener of the bridge: opened when the store is open, on the port of the last time.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::endpoint::{Kind, Place};
+use raincheck_loopback::keeper::{self, Owner, Unreachable};
 use raincheck_loopback::{Error, ErrorKind, Info, Options, Secret, Service, bind};
 use raincheck_runtime::Handle;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Browser;
 use crate::extension::{self, Pairing, Places};
-use crate::owner::{Locks, Owner, Unreachable, in_runtime, in_state};
+use crate::owner::{self, Locks, in_runtime, in_state};
 use crate::wire::PROTOCOL;
 
 /// What `GET /health` calls the server.
 const NAME: &str = "browser-mcp";
-
-/// How long a server that cannot listen now waits before it tries again.
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// How the bridge listens.
 #[derive(Clone, Debug)]
@@ -47,29 +43,12 @@ impl BridgeListener {
         if !opened {
             return;
         }
-        let mut last = None;
-        while !stop.is_cancelled() {
-            // What was begun is ended: a listener that is dropped half-way leaves its endpoint file.
-            let owner = match self.listen(&bridge, engine.now()).await {
-                Ok((service, locks)) => {
-                    bridge.set_owner(Owner::Ours);
-                    service.run(stop.clone()).await;
-                    // The next server listens once the endpoint file is gone.
-                    drop(locks);
-                    return;
-                }
-                Err(owner) => owner,
-            };
-            if last.as_ref() != Some(&owner) {
-                owner.log();
-                last = Some(owner.clone());
-            }
-            bridge.set_owner(owner);
-            tokio::select! {
-                () = sleep(PAUSE) => {}
-                () = stop.cancelled() => {}
-            }
-        }
+        let open = || self.listen(&bridge, engine.now());
+        let tell = |owner: &Owner| {
+            owner::log(owner);
+            bridge.set_owner(owner.clone());
+        };
+        keeper::keep(open, tell, stop).await;
     }
 
     /// Takes the browser and binds the listener, where files may be written on the way.

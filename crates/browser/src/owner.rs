@@ -1,97 +1,58 @@
 //! Which process the extension finds: whose the browser is.
 
-use std::error;
 use std::path::Path;
 
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
+use raincheck_loopback::keeper::{Owner, Unreachable};
 use raincheck_loopback::ownership::{self, OwnerLock, Taken};
 use raincheck_loopback::{self as loopback, ErrorKind};
 use serde_json::json;
 
-/// Whose the browser is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// That is still to be found out.
-    Unknown,
-    /// This process's.
-    Ours,
-    /// Another's, whose number is known unless its lock could not be read.
-    Other(Option<u32>),
-    /// Nobody's: this process cannot be found.
-    Unreachable(Unreachable),
-}
-
-/// Why the extension cannot find this process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unreachable {
-    why: String,
-    next: &'static str,
-}
-
-impl Unreachable {
-    pub(crate) fn new(why: impl Into<String>, next: &'static str) -> Self {
-        Self { why: why.into(), next }
-    }
-
-    /// Says what failed and why.
-    pub(crate) fn because(error: &loopback::Error, next: &'static str) -> Self {
-        let why = match error::Error::source(error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        };
-        Self { why, next }
-    }
-}
-
 /// Says that the browser belongs to another process, whose number is told where it is known.
 #[must_use]
 pub fn owned_elsewhere(pid: Option<u32>) -> Error {
-    let words = Owner::Other(pid).words().unwrap_or_default();
+    let words = words(&Owner::Other(pid)).unwrap_or_default();
     let details = Json::of(&json!({ "reason": "owned_elsewhere", "pid": pid })).ok();
     let error = Error::new(Kind::PeerNotReady, format!("{words} (owned_elsewhere)"))
         .with_hint("use that server's client, or end that server and call again");
     Error { details, ..error }
 }
 
-impl Owner {
-    /// Refuses commands while the browser is not this process's: nothing is taken from another.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match self {
-            Self::Unknown | Self::Ours => Ok(()),
-            Self::Other(pid) => Err(owned_elsewhere(*pid)),
-            Self::Unreachable(Unreachable { next, .. }) => {
-                // Where exactly is said by the log, `health` and `doctor`: an error names no path.
-                let details = Json::of(&json!({ "reason": "unreachable" })).ok();
-                let words = "the extension cannot find this server, which cannot listen for it";
-                Err(Error { details, ..Error::new(Kind::PeerNotReady, words).with_hint(*next) })
-            }
+/// Refuses commands while the browser is not this process's: nothing is taken from another.
+pub(crate) fn check(owner: &Owner) -> Result<(), Error> {
+    match owner {
+        Owner::Unknown | Owner::Ours => Ok(()),
+        Owner::Other(pid) => Err(owned_elsewhere(*pid)),
+        Owner::Unreachable(Unreachable { next, .. }) => {
+            // Where exactly is said by the log, `health` and `doctor`: an error names no path.
+            let details = Json::of(&json!({ "reason": "unreachable" })).ok();
+            let words = "the extension cannot find this server, which cannot listen for it";
+            Err(Error { details, ..Error::new(Kind::PeerNotReady, words).with_hint(*next) })
         }
     }
+}
 
-    /// Says why no browser can come to this process; `None` when one can.
-    pub(crate) fn words(&self) -> Option<String> {
-        match self {
-            Self::Unknown | Self::Ours => None,
-            Self::Other(Some(pid)) => {
-                Some(format!("the browser belongs to another browser-mcp: process {pid}"))
-            }
-            Self::Other(None) => Some("the browser belongs to another browser-mcp".to_owned()),
-            Self::Unreachable(Unreachable { why, next }) => {
-                Some(format!("the extension cannot find this server: {why}; {next}"))
-            }
+/// Says why no browser can come to this process; `None` when one can.
+pub(crate) fn words(owner: &Owner) -> Option<String> {
+    match owner {
+        Owner::Unknown | Owner::Ours => None,
+        Owner::Other(Some(pid)) => {
+            Some(format!("the browser belongs to another browser-mcp: process {pid}"))
+        }
+        Owner::Other(None) => Some("the browser belongs to another browser-mcp".to_owned()),
+        Owner::Unreachable(Unreachable { why, next }) => {
+            Some(format!("the extension cannot find this server: {why}; {next}"))
         }
     }
+}
 
-    pub(crate) fn log(&self) {
-        match self {
-            Self::Unknown | Self::Ours => {}
-            Self::Other(pid) => {
-                tracing::warn!(pid, "the browser belongs to another browser-mcp");
-            }
-            Self::Unreachable(Unreachable { why, next }) => {
-                tracing::error!(next, "the extension cannot find this server: {why}");
-            }
+pub(crate) fn log(owner: &Owner) {
+    match owner {
+        Owner::Unknown | Owner::Ours => {}
+        Owner::Other(pid) => tracing::warn!(pid, "the browser belongs to another browser-mcp"),
+        Owner::Unreachable(Unreachable { why, next }) => {
+            tracing::error!(next, "the extension cannot find this server: {why}");
         }
     }
 }

@@ -123,8 +123,8 @@ mod tests {
 
     use super::*;
     use crate::actions::{ACTIONS, Entry, SETTINGS, VIEWS};
-    use crate::owner::Owner;
     use crate::settings::Settings;
+    use raincheck_loopback::keeper::Owner;
 
     #[test]
     fn a_command_has_three_seconds_to_be_accepted_with_a_browser_and_without() {

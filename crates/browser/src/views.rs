@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
 use crate::bridge::Browser;
+use crate::owner;
 use crate::rings::{PAGE, Shelf, Wanted};
 use crate::wire::PROTOCOL;
 
@@ -82,7 +83,7 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
             "hint": "run: browser-mcp extension install DIR, and reload the extension",
         })
     });
-    let unreachable = bridge.owner().words();
+    let unreachable = owner::words(&bridge.owner());
     let hint = if let Some(why) = &unreachable {
         why
     } else if is_connected {
