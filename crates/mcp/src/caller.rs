@@ -49,6 +49,8 @@ impl Connection {
 pub struct Caller {
     connection: Connection,
     client: Option<Box<str>>,
+    /// The extensions that the request declares; `None` where its revision knows none.
+    extensions: Option<Vec<Box<str>>>,
     budget: Budget,
     /// How long the call waits for its task, as it was asked and within the budget.
     effective_wait: Option<Duration>,
@@ -65,6 +67,7 @@ impl Caller {
         Self {
             connection,
             client: None,
+            extensions: None,
             budget: Budget::new(arrival, most),
             effective_wait: None,
             cancelled: CancellationToken::new(),
@@ -78,6 +81,12 @@ impl Caller {
     /// Names the client, as it introduced itself.
     pub(crate) fn of_client(mut self, name: Option<&str>) -> Self {
         self.client = name.map(Into::into);
+        self
+    }
+
+    /// Says which extensions of the protocol the request declares; `None` where its revision knows none.
+    pub(crate) fn declaring(mut self, extensions: Option<Vec<Box<str>>>) -> Self {
+        self.extensions = extensions;
         self
     }
 
@@ -116,6 +125,20 @@ impl Caller {
     #[must_use]
     pub fn client(&self) -> Option<&str> {
         self.client.as_deref()
+    }
+
+    /// Tells whether the request is of a revision that has extensions, 2026-07-28 or later, on a connection
+    /// that was not begun by a handshake of an older one.
+    #[must_use]
+    pub const fn has_extensions(&self) -> bool {
+        self.extensions.is_some()
+    }
+
+    /// Tells whether this very request declares an extension of the protocol.
+    #[must_use]
+    pub fn declares(&self, extension: &str) -> bool {
+        let declared = self.extensions.as_deref().unwrap_or_default();
+        declared.iter().any(|one| **one == *extension)
     }
 
     /// Returns the other end of the connection, where it can be asked something.

@@ -2,3 +2,4 @@
 
 #[cfg(feature = "cache")]
 pub mod cache;
+pub mod native;

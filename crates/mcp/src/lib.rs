@@ -41,7 +41,7 @@ pub use self::call::Told;
 pub use self::caller::{Asking, Caller, ClientTimeouts, Connection, Peer};
 pub use self::control::{Control, Reply};
 pub use self::server::{Clash, Options, Server, Starter};
-pub use self::surface::{Answered, Call, Desk, Layer, Links, Method, Shown, Surface};
+pub use self::surface::{Answered, Call, Desk, Extension, Layer, Links, Method, Shown, Surface};
 pub use self::surfaces::canonical::{Listing, Record};
 pub use self::transport::stdio::{self, Streams, serve_stdio, take_stdout};
 pub use self::wire::check_schema;

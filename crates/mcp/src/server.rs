@@ -13,15 +13,20 @@ mod requests;
 mod result;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use rmcp::model::{ServerCapabilities, Tool};
+use async_trait::async_trait;
+use rmcp::model::{ExtensionCapabilities, JsonObject, ServerCapabilities, Tool};
 
-use raincheck_runtime::Handle;
+use raincheck_core::content::Json;
+use raincheck_runtime::{Handle, View};
 
-use crate::surface::Desk;
+use crate::answer::Answer;
+use crate::call::Told;
+use crate::caller::Caller;
+use crate::surface::{Answered, Call, Desk, Face, Surface};
 
-use self::registry::Registry;
+use self::registry::{Owner, Registry};
 
 pub use self::options::{Options, Starter};
 pub use self::registry::Clash;
@@ -52,8 +57,8 @@ impl Server {
     /// When two tools have the same name.
     pub fn new(engine: Handle, options: Options, starter: Starter) -> Result<Self, Clash> {
         let registry = Registry::new(&options, &engine.specs())?;
-        Ok(Self(Arc::new(Inner {
-            desk: Desk::new(engine, options.links.clone()),
+        Ok(Self(Arc::new_cyclic(|inner: &Weak<Inner>| Inner {
+            desk: Desk::new(engine, options.links.clone()).of_server(inner.clone()),
             options,
             registry,
             list: OnceLock::new(),
@@ -96,6 +101,14 @@ impl Server {
         parts.join("\n\n")
     }
 
+    /// Returns the extensions of the protocol that its layers serve, for `server/discover` alone.
+    fn extensions(&self) -> Option<ExtensionCapabilities> {
+        let extensions = self.0.registry.layers().iter().filter_map(|layer| layer.extension());
+        let named: ExtensionCapabilities =
+            extensions.map(|one| (one.id.to_owned(), JsonObject::new())).collect();
+        (!named.is_empty()).then_some(named)
+    }
+
     /// Returns what the server says it can do.
     fn capabilities(&self) -> ServerCapabilities {
         let capabilities = ServerCapabilities::builder().enable_tools();
@@ -106,8 +119,48 @@ impl Server {
     }
 }
 
+impl Inner {
+    /// Lets the layers change what a surface answered.
+    async fn finish(
+        &self,
+        mut answer: Answer,
+        call: &Call,
+        surface: &dyn Surface,
+        who: &Caller,
+    ) -> Answer {
+        let of = Answered { call, surface };
+        for layer in self.registry.layers().iter().rev() {
+            answer = layer.finish(&self.desk, answer, of, who).await;
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Face for Inner {
+    /// A tool that is gone since is answered for by the first surface.
+    async fn result_of(&self, ended: View, who: &Caller) -> Json {
+        let tool = ended.record.task.tool.to_string();
+        let surface = match self.registry.owner(&tool) {
+            Some(Owner::Surface(surface)) => surface,
+            Some(Owner::Layer(_)) | None => self.registry.first(),
+        };
+        let inputs = ended.payload.as_ref().map(|payload| payload.inputs.clone());
+        let call = Call { tool, arguments: inputs.unwrap_or_else(Json::empty_object) };
+        let answer = surface.write(&self.desk, Told::Ended(Box::new(ended)), who);
+        let answer = self.finish(answer, &call, surface, who).await;
+        line::of_call(&result::result(answer, self.options.is_structured))
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("options", &self.0.options).finish_non_exhaustive()
+        f.debug_tuple("Server").field(&self.0).finish()
     }
 }

@@ -1,6 +1,7 @@
 //! What a vocabulary must say, and what wraps every call.
 
 mod desk;
+mod extension;
 mod links;
 mod shown;
 
@@ -19,9 +20,11 @@ use crate::call::Told;
 use crate::caller::Caller;
 
 pub use self::desk::Desk;
+pub use self::extension::Extension;
 pub use self::links::Links;
 pub use self::shown::Shown;
 
+pub(crate) use self::desk::Face;
 pub(crate) use self::shown::Definition;
 
 /// A call of a tool.
@@ -114,6 +117,11 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Returns the extension of the protocol that it serves, where it serves one.
+    fn extension(&self) -> Option<Extension> {
+        None
+    }
+
     /// Returns tools of its own, which stand behind those of the surfaces.
     fn tools(&self) -> Vec<Shown> {
         Vec::new()
@@ -137,7 +145,7 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Answers for a task that goes on, instead of the surface: a result object of `tools/call`.
-    fn ticket(&self, _live: &View, _who: &Caller) -> Option<Json> {
+    fn ticket(&self, _desk: &Desk, _live: &View, _who: &Caller) -> Option<Json> {
         None
     }
 

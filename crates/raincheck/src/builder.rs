@@ -35,7 +35,8 @@ impl Raincheck {
             functions: Functions::new(),
             engine: Options::in_memory(),
             #[cfg(feature = "mcp")]
-            face: raincheck_mcp::Options::new(env!("CARGO_PKG_VERSION")),
+            face: raincheck_mcp::Options::new(env!("CARGO_PKG_VERSION"))
+                .wrap(raincheck_mcp::layers::native::NativeTasks::default()),
             #[cfg(feature = "mcp")]
             scope: raincheck_core::scope::Scope::local(),
             #[cfg(feature = "mcp")]

@@ -115,6 +115,9 @@ pub struct View {
     pub partial: Option<Json>,
     /// How many tasks of its lane run before it, while it is in line.
     pub position: Option<u32>,
+    /// Whether the store showed it; while the store cannot be read, a task that was accepted is shown as it
+    /// was then, and may not be kept [DUR-6].
+    pub is_committed: bool,
 }
 
 /// What a caller that waited is told.

@@ -81,10 +81,16 @@ impl Place {
                 position: self.reader.position(&record).map_err(|error| unreadable(&error))?,
                 payload: Some(payload),
                 record,
+                is_committed: true,
             }),
-            Found::Tombstone(record) => {
-                Ok(View { record, payload: None, progress: None, partial: None, position: None })
-            }
+            Found::Tombstone(record) => Ok(View {
+                record,
+                payload: None,
+                progress: None,
+                partial: None,
+                position: None,
+                is_committed: true,
+            }),
             Found::Absent => Err(self.unknown(id)),
         }
     }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, ServerConfig,
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, CustomRequest, CustomResult,
+    DiscoverResult, ErrorCode, ExtensionCapabilities, Implementation, InitializeRequestParams,
+    InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use raincheck_core::content::Json;
@@ -19,11 +21,13 @@ use raincheck_core::text;
 use super::flight::InFlight;
 use super::registry::Owner;
 use super::requests::Written;
-use super::{Server, panics, peer, result};
-use crate::answer::Answer;
+use super::{Server, line, panics, peer, result};
 use crate::call::Told;
 use crate::caller::{Caller, Connection, Listener};
-use crate::surface::{Answered, Call, Method, Surface};
+use crate::surface::{Call, Extension, Method};
+
+/// Where a request of revision 2026-07-28 says what its client can do.
+const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// A server, as one connection sees it.
 #[derive(Clone, Debug)]
@@ -31,12 +35,15 @@ pub(crate) struct Session {
     server: Server,
     connection: Connection,
     is_open: Arc<AtomicBool>,
+    /// Whether it was begun by `initialize`: no extension is for it, whatever a request says.
+    is_of_handshake: Arc<AtomicBool>,
 }
 
 impl Session {
     /// Begins a session on a connection.
     pub(crate) fn new(server: Server, connection: Connection) -> Self {
-        Self { server, connection, is_open: Arc::default() }
+        let (is_open, is_of_handshake) = Default::default();
+        Self { server, connection, is_open, is_of_handshake }
     }
 
     /// Says whether the client has introduced itself, or has asked for something without: before
@@ -64,6 +71,7 @@ impl Session {
         });
         let caller = Caller::new(self.connection.clone(), arrival, most)
             .of_client(client.as_ref().map(|client| client.name.as_str()))
+            .declaring(self.extensions(context))
             .with_listener(listener)
             .with_peer(Box::new(peer::Client(context.peer.clone())));
         match flight {
@@ -72,6 +80,17 @@ impl Session {
                 .in_turn(flight.turn.clone()),
             None => caller,
         }
+    }
+
+    /// Returns the extensions that a request declares; `None` where its revision knows none.
+    fn extensions(&self, context: &RequestContext<RoleServer>) -> Option<Vec<Box<str>>> {
+        let version = context.meta.protocol_version()?;
+        if self.is_of_handshake.load(Ordering::Acquire) || version < ProtocolVersion::V_2026_07_28 {
+            return None;
+        }
+        let declared = context.meta.get(CLIENT_CAPABILITIES).and_then(|all| all.get("extensions"));
+        let declared = declared.and_then(Value::as_object);
+        Some(declared.map_or_else(Vec::new, |all| all.keys().map(|id| (**id).into()).collect()))
     }
 
     /// Makes a call: through the layers to its owner, and back.
@@ -108,7 +127,9 @@ impl Session {
                 let answer = match told {
                     Ok(Told::Live(view)) => {
                         let mut layers = inner.registry.layers().iter().rev();
-                        if let Some(ticket) = layers.find_map(|layer| layer.ticket(&view, &who)) {
+                        if let Some(ticket) =
+                            layers.find_map(|layer| layer.ticket(&inner.desk, &view, &who))
+                        {
                             return ticket.read().map(CallToolResponse::Task).map_err(internal);
                         }
                         surface.write(&inner.desk, Told::Live(view), &who)
@@ -116,26 +137,10 @@ impl Session {
                     Ok(told) => surface.write(&inner.desk, told, &who),
                     Err(refused) => surface.refuse(&inner.desk, &refused),
                 };
-                self.finish(answer, &asked, surface, &who).await
+                inner.finish(answer, &asked, surface, &who).await
             }
         };
         Ok(result::result(answer, inner.options.is_structured).into())
-    }
-
-    /// Lets the layers change what a surface answered.
-    async fn finish(
-        &self,
-        mut answer: Answer,
-        call: &Call,
-        surface: &dyn Surface,
-        who: &Caller,
-    ) -> Answer {
-        let inner = &self.server.0;
-        let of = Answered { call, surface };
-        for layer in inner.registry.layers().iter().rev() {
-            answer = layer.finish(&inner.desk, answer, of, who).await;
-        }
-        answer
     }
 
     async fn take(&self, mut call: Call, who: &Caller) -> Result<Call, Error> {
@@ -145,12 +150,33 @@ impl Session {
         Ok(call)
     }
 
+    /// Looks whether a request may use an extension; `false` where there is none for it.
+    fn admit(&self, extension: Extension, who: &Caller) -> Result<bool, ErrorData> {
+        if !who.has_extensions() {
+            return Ok(false);
+        }
+        if !who.declares(extension.id) {
+            let declared = (extension.id.to_owned(), JsonObject::new());
+            let mut required = ClientCapabilities::default();
+            required.extensions = Some(ExtensionCapabilities::from([declared]));
+            return Err(ErrorData::missing_required_client_capability(required));
+        }
+        self.begin();
+        Ok(true)
+    }
+
     async fn method(&self, method: Method, mut who: Caller) -> Result<CustomResult, ErrorData> {
         let inner = &self.server.0;
         for layer in inner.registry.layers() {
+            let extension = layer.extension();
+            let is_of_extension = |one: &Extension| one.methods.contains(&method.name.as_str());
+            if let Some(extension) = extension.filter(is_of_extension)
+                && !self.admit(extension, &who)?
+            {
+                continue;
+            }
             if let Some(answer) = layer.method(&inner.desk, &method, &mut who).await {
-                let json = answer.map_err(|error| refused(&error))?;
-                return json.read().map(CustomResult::new).map_err(internal);
+                return answer.map(|json| line::verbatim(&json)).map_err(|error| refused(&error));
             }
         }
         let name = text::escape(text::clip(&method.name, 100)).into_owned();
@@ -176,8 +202,19 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         self.is_open.store(true, Ordering::Release);
+        self.is_of_handshake.store(true, Ordering::Release);
         context.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
+    }
+
+    async fn discover(
+        &self,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        info.capabilities.extensions = self.server.extensions();
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, info))
     }
 
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
@@ -229,8 +266,14 @@ fn unknown_tool(name: &str) -> ErrorData {
     refused(&Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
 }
 
+/// Refuses a request with the error table's object as its data: as a fault of the server where that is
+/// what it is, and of what was asked otherwise.
 fn refused(error: &Error) -> ErrorData {
-    ErrorData::invalid_params(error.message.to_string(), serde_json::to_value(error).ok())
+    let (words, data) = (error.message.to_string(), serde_json::to_value(error).ok());
+    match error.kind.entry().http {
+        500.. => ErrorData::internal_error(words, data),
+        _ => ErrorData::invalid_params(words, data),
+    }
 }
 
 fn internal(error: impl std::fmt::Display) -> ErrorData {

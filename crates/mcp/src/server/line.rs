@@ -5,33 +5,48 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResult, ContentBlock, JsonRpcMessage, JsonRpcVersion2_0, MetaObject, RequestId,
-    ResultType, ServerResult,
+    CallToolResult, ContentBlock, CustomResult, JsonRpcMessage, JsonRpcVersion2_0, MetaObject,
+    RequestId, ResultType, ServerResult,
 };
 use rmcp::service::TxJsonRpcMessage;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+use raincheck_core::content::Json;
+
+/// Holds an answer of a layer: the text of its JSON, which [`to_line`] writes as it is.
+pub(super) fn verbatim(answer: &Json) -> CustomResult {
+    CustomResult::new(Value::String(answer.get().to_owned()))
+}
 
 /// Writes a message as a line, with its end.
 pub(crate) fn to_line(message: &TxJsonRpcMessage<RoleServer>) -> Option<Vec<u8>> {
-    if let JsonRpcMessage::Response(response) = message
-        && let ServerResult::CallToolResult(result) = &response.result
-        && let Some(structured) = Structured::of(result)
-    {
-        return written(&Response {
-            jsonrpc: &response.jsonrpc,
-            id: &response.id,
-            result: Call {
-                result_type: result.result_type.as_ref(),
-                content: &result.content,
-                structured,
-                is_error: result.is_error,
-                meta: result.meta.as_ref(),
-            },
-        });
+    if let JsonRpcMessage::Response(response) = message {
+        let (jsonrpc, id) = (&response.jsonrpc, &response.id);
+        if let ServerResult::CallToolResult(result) = &response.result
+            && let Some(result) = Call::structured(result)
+        {
+            return written(&Response { jsonrpc, id, result });
+        }
+        // No result of the protocol is a string: it is the text of one.
+        if let ServerResult::CustomResult(CustomResult(Value::String(text))) = &response.result {
+            let result: &RawValue = serde_json::from_str(text).ok()?;
+            return written(&Response { jsonrpc, id, result });
+        }
     }
     written(message)
+}
+
+/// Writes the result of a call as [`to_line`] does.
+pub(super) fn of_call(result: &CallToolResult) -> Json {
+    let written = match Call::structured(result) {
+        Some(structured) => Json::of(&structured),
+        None => Json::of(result),
+    };
+    // Strings and JSON that was read can always be written.
+    written.unwrap_or_else(|_| Json::null())
 }
 
 /// Writes anything as a line, with its end.
@@ -44,10 +59,10 @@ pub(crate) fn written(message: &impl Serialize) -> Option<Vec<u8>> {
 }
 
 #[derive(Serialize)]
-struct Response<'a> {
+struct Response<'a, R> {
     jsonrpc: &'a JsonRpcVersion2_0,
     id: &'a RequestId,
-    result: Call<'a>,
+    result: R,
 }
 
 /// The result of a call as the protocol has it.
@@ -63,6 +78,19 @@ struct Call<'a> {
     is_error: Option<bool>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<&'a MetaObject>,
+}
+
+impl<'a> Call<'a> {
+    /// Takes a result that holds an object a second time; `None` for any other.
+    fn structured(result: &'a CallToolResult) -> Option<Self> {
+        Some(Self {
+            result_type: result.result_type.as_ref(),
+            content: &result.content,
+            structured: Structured::of(result)?,
+            is_error: result.is_error,
+            meta: result.meta.as_ref(),
+        })
+    }
 }
 
 /// The object: the text itself, or the list that it is under a name.

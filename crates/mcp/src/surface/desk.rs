@@ -1,17 +1,28 @@
 //! What every surface works with.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Weak};
 
+use async_trait::async_trait;
 use serde_json::Value;
 
-use raincheck_core::error::Error;
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
 use raincheck_core::task::{TaskDetails, TaskRecord};
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::Handle;
+use raincheck_runtime::{Handle, View};
 
 use super::Links;
 use crate::answer::{Answer, Mark};
+use crate::caller::Caller;
 use crate::wire::Validators;
+
+/// The server that a desk belongs to, as layers use it.
+#[async_trait]
+pub(crate) trait Face: fmt::Debug + Send + Sync {
+    /// Writes the result of `tools/call` that a call whose task ended is answered with.
+    async fn result_of(&self, ended: View, who: &Caller) -> Json;
+}
 
 /// The engine, and what belongs to it at its face. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -19,12 +30,32 @@ pub struct Desk {
     engine: Handle,
     validators: Arc<Validators>,
     links: Option<Arc<dyn Links>>,
+    /// Weak, since the server has the desk.
+    face: Option<Weak<dyn Face>>,
 }
 
 impl Desk {
     pub(crate) fn new(engine: Handle, links: Option<Arc<dyn Links>>) -> Self {
         let validators = Arc::new(Validators::new(&engine.specs()));
-        Self { engine, validators, links }
+        Self { engine, validators, links, face: None }
+    }
+
+    /// Says which server it belongs to.
+    pub(crate) fn of_server(mut self, face: Weak<dyn Face>) -> Self {
+        self.face = Some(face);
+        self
+    }
+
+    /// Writes the result of `tools/call` that a call whose task has ended is answered with: in the words of
+    /// the tool's surface, with what the layers make of it.
+    ///
+    /// # Errors
+    /// `storage_unavailable` at a desk without a server, and at the end of it.
+    pub(crate) async fn result_of(&self, ended: View, who: &Caller) -> Result<Json, Error> {
+        match self.face.as_ref().and_then(Weak::upgrade) {
+            Some(face) => Ok(face.result_of(ended, who).await),
+            None => Err(Error::new(Kind::StorageUnavailable, "the server is shutting down")),
+        }
     }
 
     /// Returns the engine.

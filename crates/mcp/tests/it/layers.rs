@@ -86,7 +86,7 @@ impl Layer for Wrapping {
         }
     }
 
-    fn ticket(&self, live: &View, _who: &Caller) -> Option<Json> {
+    fn ticket(&self, _desk: &Desk, live: &View, _who: &Caller) -> Option<Json> {
         self.seen.lock().expect("sound").push(live.record.task.tool.to_string());
         None
     }

@@ -19,6 +19,7 @@ mod lines;
 mod links;
 mod logs;
 mod marks;
+mod native;
 mod operations;
 mod order;
 mod outcomes;

@@ -22,7 +22,7 @@ use crate::session::{Answer, Session, Setup, without_marks};
 
 /// A bridge to a program that is always there.
 #[derive(Debug)]
-struct Near;
+pub(crate) struct Near;
 
 impl Bridge for Near {
     fn whose(&self) -> &'static str {
@@ -98,7 +98,7 @@ fn success(value: &Value) -> Outcome {
 const POKE: &str = r#"{"path":{"type":"string"},"s":{"type":"number"},"id":{"type":"integer"},
     "filter":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}}"#;
 
-fn engine() -> raincheck_runtime::Options {
+pub(crate) fn engine() -> raincheck_runtime::Options {
     let functions = Functions::new()
         .with_lane("main", lane::Config::new(1, 3))
         .with(spec("poke", POKE), |attempt, context| nap(attempt, context, false))

@@ -49,6 +49,7 @@ impl Handle {
             payload: Some(payload),
             record,
             position,
+            is_committed: true,
         })
     }
 
@@ -73,6 +74,7 @@ impl Handle {
             payload: None,
             record,
             position,
+            is_committed: true,
         })
     }
 
@@ -160,7 +162,8 @@ impl Handle {
                 let record = accepted.clone();
                 tracing::warn!(task = %record.id(), %error, "a task that was accepted cannot be read");
                 let (progress, partial) = self.engine.kernel.report(&record);
-                Ok(View { record, payload: None, progress, partial, position: None })
+                let (payload, position, is_committed) = (None, None, false);
+                Ok(View { record, payload, progress, partial, position, is_committed })
             }
             view => view,
         }
@@ -404,7 +407,14 @@ fn lost() -> Error {
 }
 
 const fn tombstone(record: TaskRecord) -> View {
-    View { record, payload: None, progress: None, partial: None, position: None }
+    View {
+        record,
+        payload: None,
+        progress: None,
+        partial: None,
+        position: None,
+        is_committed: true,
+    }
 }
 
 /// A wait that outlives every process, short enough to be added to an instant.

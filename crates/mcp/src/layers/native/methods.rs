@@ -1,0 +1,70 @@
+//! The methods of the extension.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
+
+use super::task;
+use crate::call::read;
+use crate::caller::Caller;
+use crate::surface::{Desk, Method};
+
+const GET: &str = "tasks/get";
+const CANCEL: &str = "tasks/cancel";
+
+/// All of them. `tasks/list` and `tasks/result` were of another revision and are methods no more.
+pub(super) const ALL: &[&str] = &[GET, CANCEL];
+
+/// Answers one of them; `None` for any other method.
+pub(super) async fn answer(
+    desk: &Desk,
+    method: &Method,
+    who: &mut Caller,
+    whose: &'static str,
+) -> Option<Result<Json, Error>> {
+    match method.name.as_str() {
+        GET => Some(get(desk, method, who, whose).await),
+        CANCEL => Some(cancel(desk, method, who).await),
+        _ => None,
+    }
+}
+
+/// Reads which task a request is about; whatever is no id is nobody's task [ID-1, SCOPE-2].
+fn task_id(method: &Method) -> Result<TaskId, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        task_id: String,
+    }
+
+    let params: Params = method.params.read().map_err(|_| {
+        Error::new(Kind::InvalidParams, "`taskId` is missing, or is no string")
+            .with_hint("send the taskId of the answer that made the task")
+    })?;
+    params.task_id.parse().map_err(|_| Error::not_found())
+}
+
+async fn get(
+    desk: &Desk,
+    method: &Method,
+    who: &mut Caller,
+    whose: &'static str,
+) -> Result<Json, Error> {
+    let view = read(desk.engine(), task_id(method)?, Duration::ZERO, who).await?;
+    task::detailed(desk, view, who, whose).await
+}
+
+/// Asks a task to end. What becomes of it is seen by `tasks/get`: a task that had ended before is as it
+/// was [CANCEL-4].
+async fn cancel(desk: &Desk, method: &Method, who: &Caller) -> Result<Json, Error> {
+    desk.engine().cancel(who.scope(), task_id(method)?, None).await?;
+    Ok(acknowledged())
+}
+
+fn acknowledged() -> Json {
+    Json::parse(r#"{"resultType":"complete"}"#).unwrap_or_else(|_| Json::empty_object())
+}
