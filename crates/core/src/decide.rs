@@ -2,10 +2,12 @@
 //!
 //! The ledger is indexes around it, a shared database is `SELECT … FOR UPDATE` around it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cancel;
+use crate::content::Json;
 use crate::deadline::{Armed, Kind as Deadline};
 use crate::error::{Error, Guarantee, Kind};
 use crate::ids::{Fence, WorkerId};
@@ -53,6 +55,9 @@ pub enum Change {
     /// The executor gave up on a peer that did not say how the attempt ended; what it still says is
     /// kept as a late result [LEASE-7].
     GiveUp(Outcome),
+    /// The executor has stopped what it ran, as it was asked to; a result that still comes is kept as a late
+    /// one [LEASE-7].
+    Stop,
     /// A deadline passed.
     Due(Deadline),
 }
@@ -169,6 +174,7 @@ const fn event_of(change: &Change) -> Event {
             Outcome::Failed(_) => Event::Fail,
             Outcome::Cancelled => Event::Cancel,
         },
+        Change::Stop => Event::Cancel,
         Change::Due(deadline) => deadline.event(),
     }
 }
@@ -177,6 +183,7 @@ const fn event_of(change: &Change) -> Event {
 fn ending(record: &TaskRecord, change: &Change) -> Option<Outcome> {
     match change {
         Change::Finish(outcome) | Change::GiveUp(outcome) => Some(outcome.clone()),
+        Change::Stop => Some(Outcome::Cancelled),
         Change::Due(deadline) => due(record, *deadline),
         Change::Hold(_)
         | Change::Resume
@@ -202,7 +209,9 @@ fn due(record: &TaskRecord, deadline: Deadline) -> Option<Outcome> {
                 let words = format!("nobody was there to accept it within {limit} ({why})");
                 Error::new(Kind::AcceptTimeout, words)
             } else {
-                Error::new(Kind::PeerNotReady, format!("the peer was not ready in time ({why})"))
+                let error = format!("the peer was not ready in time ({why})");
+                let details = Json::of(&BTreeMap::from([("waiting_reason", why)])).ok();
+                Error { details, ..Error::new(Kind::PeerNotReady, error) }
             }
         }
         Deadline::QueueTimeout => {
@@ -239,6 +248,7 @@ fn span(limit: Duration) -> String {
 /// Whether a failed attempt is followed by another: not once a cancel was asked for.
 fn is_retried(record: &TaskRecord, error: &Error) -> bool {
     record.cancel.is_none()
+        && !error.is_last
         && lifecycle::next(record.state, Event::Retry).is_ok()
         && record.task.retry.permits(error.kind, record.attempt, record.task.is_idempotent)
 }
@@ -260,6 +270,7 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
             record.attempt += 1;
             record.fence = *fence;
             record.has_reported = false;
+            record.has_stopped = false;
             record.worker = Some(worker.clone());
             record.started_at = None;
             record.heartbeat_at = Some(now);
@@ -293,8 +304,9 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
         }
         Change::Due(Deadline::Backoff) => resume(record, now),
         Change::Due(deadline) => record.deadlines.set(*deadline, None),
-        Change::Finish(_) | Change::GiveUp(_) => {
+        Change::Finish(_) | Change::GiveUp(_) | Change::Stop => {
             record.has_reported = matches!(change, Change::Finish(_));
+            record.has_stopped = matches!(change, Change::Finish(_) | Change::Stop);
             // An attempt that ended before anybody said that it runs began at its lease at the latest.
             record.started_at = record.started_at.or(record.heartbeat_at);
         }
@@ -418,6 +430,7 @@ fn note(
             | Change::AskInput
             | Change::GiveInput
             | Change::CommitCancel
+            | Change::Stop
             | Change::Finish(_)
             | Change::GiveUp(_)
             | Change::Due(_) => None,

@@ -244,6 +244,9 @@ pub struct Error {
     pub hint: Option<Arc<str>>,
     /// Structured detail, an object.
     pub details: Option<Json>,
+    /// Whether no other attempt of the same task may follow, whatever its policy says. It is no part of what
+    /// is stored or told.
+    pub is_last: bool,
 }
 
 impl Error {
@@ -257,6 +260,7 @@ impl Error {
             retry_after: None,
             hint: None,
             details: None,
+            is_last: false,
         }
     }
 

@@ -133,6 +133,9 @@ pub struct TaskRecord {
     /// Whether its executor has said how the current or last attempt ended: another copy of that is
     /// refused, not kept [LEASE-6].
     pub has_reported: bool,
+    /// Whether its executor has said that the current or last attempt has stopped: with its outcome, or with
+    /// the word that it did as it was asked to [CANCEL-2].
+    pub has_stopped: bool,
     /// The cancel that was asked for.
     pub cancel: Option<cancel::Request>,
     /// The kind of failure it ended with.

@@ -337,7 +337,7 @@ fn may_go_on(record: &TaskRecord) -> bool {
         asked_at.zip(record.ended_at).is_some_and(|(asked, ended)| ended.since(asked) >= limit)
     };
     let has_begun = record.attempt > 0 && (record.started_at.is_some() || is_overdue());
-    record.state == State::Cancelled && !record.has_reported && has_begun
+    record.state == State::Cancelled && !record.has_stopped && has_begun
 }
 
 /// Returns when to look again: the older the task, the later, from 500 to 5000 ms.
@@ -407,7 +407,10 @@ mod tests {
     fn a_cancel_that_its_executor_did_not_confirm_says_so() {
         // [CANCEL-2] [CANCEL-6]
         assert_eq!(message(true, Some(Change::Finish(Outcome::Cancelled))), CONFIRMED);
+        assert_eq!(message(true, Some(Change::Stop)), CONFIRMED, "a result may still come");
         assert_eq!(message(false, Some(Change::Undeliver)), CONFIRMED, "it never began");
+        let given_up = message(true, Some(Change::GiveUp(Outcome::Cancelled)));
+        assert!(given_up.contains(MAY_GO_ON), "{given_up}");
         for has_started in [true, false] {
             let message = message(has_started, None);
             assert!(message.starts_with(CONFIRMED) && message.contains(MAY_GO_ON), "{message}");

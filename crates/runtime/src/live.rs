@@ -45,6 +45,8 @@ pub(crate) struct Live {
     pub(crate) was_given_back: AtomicBool,
     /// Its outcome is not what its peer said.
     pub(crate) was_given_up: AtomicBool,
+    /// Whether its peer has said that it stopped as it was asked to.
+    pub(crate) has_stopped: AtomicBool,
     pub(crate) uses_log: AtomicBool,
     /// Its tool has asked whether it has to stop.
     pub(crate) notices_cancel: AtomicBool,
@@ -68,6 +70,7 @@ impl Live {
             has_ended: AtomicBool::new(false),
             was_given_back: AtomicBool::new(false),
             was_given_up: AtomicBool::new(false),
+            has_stopped: AtomicBool::new(false),
             uses_log: AtomicBool::new(record.attempt > 1),
             notices_cancel: AtomicBool::new(false),
             is_reattached: false,
@@ -105,6 +108,10 @@ impl Live {
 
     pub(crate) fn was_given_back(&self) -> bool {
         self.was_given_back.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.has_stopped.load(Ordering::Acquire)
     }
 
     pub(crate) fn was_given_up(&self) -> bool {

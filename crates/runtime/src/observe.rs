@@ -125,6 +125,7 @@ mod tests {
             worker: None,
             n_events: 3,
             has_reported: false,
+            has_stopped: false,
             cancel: None,
             failure: None,
             started_at: Some(NOW),

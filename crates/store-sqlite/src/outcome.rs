@@ -181,6 +181,7 @@ pub(crate) fn read_error(text: &str) -> Result<Error, Fault> {
         retry_after: stored.retry_after,
         hint: stored.hint,
         details: stored.details,
+        is_last: false,
     })
 }
 

@@ -25,7 +25,7 @@ const FIXED: [&str; 9] =
     ["id", "scope", "tool", "lane", "priority", "key", "inputs_hash", "spec", "submitted_at"];
 
 /// The columns that are written with every change.
-const MOVING: [&str; 24] = [
+const MOVING: [&str; 25] = [
     "state",
     "waiting",
     "ready_left",
@@ -34,6 +34,7 @@ const MOVING: [&str; 24] = [
     "worker",
     "n_events",
     "has_reported",
+    "has_stopped",
     "cancel_at",
     "cancel_reason",
     "failure",
@@ -203,6 +204,7 @@ fn put_standing(bind: &mut Bind<'_, '_>, row: &TaskRecord) -> Result<(), Fault> 
     bind.put(row.worker.as_ref().map(|worker| worker.as_str()))?;
     bind.put(row.n_events)?;
     bind.put(row.has_reported)?;
+    bind.put(row.has_stopped)?;
     bind.put(millis(row.cancel.as_ref().map(|cancel| cancel.at)))?;
     bind.put(row.cancel.as_ref().and_then(|cancel| cancel.reason.as_deref()))?;
     bind.put(row.failure.map(Kind::as_str))?;

@@ -16,7 +16,7 @@ type Migration = fn() -> String;
 
 /// Every step there is; the version of a file is the number of steps it has taken.
 const MIGRATIONS: &[Migration] =
-    &[first, artifacts_by_id, workers, ended_on_disk, mac_key, two_indexes_fewer];
+    &[first, artifacts_by_id, workers, ended_on_disk, mac_key, two_indexes_fewer, stopped];
 
 fn first() -> String {
     include_str!("schema/v1.sql").replace("{states}", &states())
@@ -40,6 +40,10 @@ fn mac_key() -> String {
 
 fn two_indexes_fewer() -> String {
     include_str!("schema/v6.sql").to_owned()
+}
+
+fn stopped() -> String {
+    include_str!("schema/v7.sql").to_owned()
 }
 
 /// The words of every state, quoted for SQL [STATE-1].

@@ -424,6 +424,7 @@ impl TaskStore for SqliteStore {
                 Change::Finish(outcome) | Change::GiveUp(outcome) => {
                     Some(self.store_outcome(update.id, outcome).await?)
                 }
+                Change::Stop => Some(self.store_outcome(update.id, &Outcome::Cancelled).await?),
                 Change::Hold(_)
                 | Change::Resume
                 | Change::Lease { .. }

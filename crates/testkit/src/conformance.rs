@@ -55,6 +55,7 @@ async fn attempts(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
 async fn late(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::a_late_outcome_is_kept_beside_the_end(&*make().await).await;
     tasks::what_a_peer_says_after_it_was_given_up_is_kept(&*make().await).await;
+    tasks::what_a_peer_says_after_it_has_stopped_is_kept(&*make().await).await;
     tasks::a_report_after_the_last_word_is_not_kept(&*make().await).await;
     tasks::an_end_that_is_recorded_late_is_when_it_was(&*make().await).await;
 }

@@ -38,6 +38,7 @@ fn row(edit: impl FnOnce(&mut Task)) -> TaskRecord {
         worker: None,
         n_events: 1,
         has_reported: false,
+        has_stopped: false,
         cancel: None,
         failure: None,
         started_at: None,
@@ -119,6 +120,32 @@ fn an_attempt_that_was_given_up_is_not_reported() {
     let decision =
         decide(&asked, NOW, &Change::GiveUp(Outcome::Cancelled), None).expect("accepted");
     assert_eq!((decision.record.state, decision.record.has_reported), (State::Cancelled, false));
+    assert!(!decision.record.has_stopped, "nobody has said so");
+}
+
+#[test]
+fn a_failure_that_is_the_last_is_followed_by_no_attempt() {
+    // [RETRY-1]
+    let policy = Policy { max_attempts: 8, on: vec![Kind::PeerNotReady], ..Policy::default() };
+    let record = after(row(|task| task.retry = policy), &[lease(), Change::Start]);
+    for (is_last, state) in [(false, State::Waiting), (true, State::Failed)] {
+        let error = Error { is_last, ..Error::new(Kind::PeerNotReady, "away") };
+        let end = Change::Finish(Outcome::Failed(error));
+        let decision = decide(&record, NOW, &end, None).expect("accepted");
+        assert_eq!(decision.record.state, state, "{is_last}");
+    }
+}
+
+#[test]
+fn an_attempt_that_stopped_as_asked_is_known_to_have_stopped_and_may_still_report() {
+    // [CANCEL-2] [LEASE-7]
+    let asked = after(row(|_| {}), &[lease(), Change::Start, cancel()]);
+    let decision = decide(&asked, NOW, &Change::Stop, None).expect("accepted");
+    let record = decision.record;
+    assert_eq!((record.state, decision.outcome), (State::Cancelled, Some(Outcome::Cancelled)));
+    assert_eq!((record.has_stopped, record.has_reported), (true, false));
+    let done = decide(&asked, NOW, &Change::Finish(Outcome::Cancelled), None).expect("accepted");
+    assert!(done.record.has_stopped);
 }
 
 #[test]

@@ -95,6 +95,7 @@ fn first_row(now: Timestamp, seq: u64, mut task: Task, waiting: Option<WaitReaso
         worker: None,
         n_events: 1,
         has_reported: false,
+        has_stopped: false,
         cancel: None,
         failure: None,
         started_at: None,

@@ -100,6 +100,13 @@ impl<'a> AttemptProtocol<'a> {
         self.context.live.was_given_up.store(true, Ordering::Release);
     }
 
+    /// Says that the peer has stopped what it ran, as it was asked to, when `execute` returns
+    /// [`Outcome::Cancelled`](raincheck_core::task::Outcome::Cancelled): a result that the peer brings all the
+    /// same is kept beside it [LEASE-7].
+    pub fn confirmed_end(self) {
+        self.context.live.has_stopped.store(true, Ordering::Release);
+    }
+
     /// Says when the attempt ended, where that was before this process could hear of it, such as while
     /// no server ran: the record of the task says so too.
     pub fn ended_at(self, at: Timestamp) {

@@ -135,6 +135,7 @@ fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<TaskRecord, F
     let worker = from.maybe_text()?.map(|worker| WorkerId::new(common.word(worker)));
     let n_events = from.take()?;
     let has_reported = from.take()?;
+    let has_stopped = from.take()?;
     let cancel_at = from.instant()?;
     let cancel_reason = from.maybe_text()?;
     let cancel = cancel_at.map(|at| cancel::Request { at, reason: cancel_reason.map(Into::into) });
@@ -158,6 +159,7 @@ fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<TaskRecord, F
         worker,
         n_events,
         has_reported,
+        has_stopped,
         cancel,
         failure,
         started_at,

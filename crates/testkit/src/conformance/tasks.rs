@@ -252,6 +252,25 @@ pub(super) async fn what_a_peer_says_after_it_was_given_up_is_kept(store: &dyn T
     assert!(payload.late.is_some(), "[LEASE-7] the late result is not kept");
 }
 
+pub(super) async fn what_a_peer_says_after_it_has_stopped_is_kept(store: &dyn TaskStore) {
+    open(store, 1, 100).await;
+    submit(store, one(0, |_| {})).await;
+    let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+    update(store, START, attempt(&claimed, Change::Start, false)).await;
+    let ask = Change::RequestCancel { reason: None };
+    update(store, at(5), Update { fence: None, ..attempt(&claimed, ask, false) }).await;
+    update(store, at(6), attempt(&claimed, Change::Stop, true)).await;
+    let (record, _) = task(store, 0).await;
+    assert_eq!((record.state, record.has_stopped), (State::Cancelled, true), "[CANCEL-2]");
+    for is_late in [true, false] {
+        let verdict = update(store, at(7), attempt(&claimed, done("late"), false)).await;
+        assert_eq!(matches!(verdict, UpdateResult::Late(_)), is_late, "[LEASE-7] got {verdict:?}");
+    }
+    let (record, payload) = task(store, 0).await;
+    assert_eq!((record.state, record.has_stopped), (State::Cancelled, true), "[STATE-2]");
+    assert!(payload.late.is_some(), "[LEASE-7] the late result is not kept");
+}
+
 pub(super) async fn a_stale_attempt_changes_nothing(store: &dyn TaskStore) {
     open(store, 1, 100).await;
     submit(store, one(0, |_| {})).await;

@@ -147,7 +147,7 @@ impl<'a> Following<'a> {
         }
         if outcome == Outcome::Cancelled {
             // A result that comes all the same is kept beside it [LEASE-7].
-            self.context.protocol().given_up();
+            self.context.protocol().confirmed_end();
         }
         outcome
     }

@@ -99,7 +99,8 @@ async fn once_the_editor_has_committed_to_end_it_a_late_result_is_kept_beside() 
             sleep(SECOND / 10).await;
         }
         editor.end(&call, "ok", json!({ "late": true })).await;
-        assert_eq!(world.end(id).await.record.state, State::Cancelled);
+        let record = world.end(id).await.record;
+        assert_eq!((record.state, record.has_stopped), (State::Cancelled, true), "[CANCEL-2]");
         sleep(SECOND).await;
         assert!(late(&world.view(id).await).is_some(), "ends first: {ends_first}");
     }
