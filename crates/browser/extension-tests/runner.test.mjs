@@ -173,10 +173,29 @@ test("a running command that is cancelled ends cancelled, and its lane goes on [
     return forever();
   });
   await runner.deliver([command("a", { tab_id: 1 }), command("next", { tab_id: 1 })]);
-  await until(() => runner.runs.length === 1);
+  await until(() => profile.ran.includes("a"));
   await runner.deliver([{ type: "cancel", correlation_id: "a" }]);
   await profile.settled();
   assert.deepEqual([profile.server.last("a").status, stopped, profile.server.last("next").result], ["cancelled", ["cancelled"], "next"]);
+});
+
+test("a command that is cancelled while its start is written does not begin [CANCEL-2]", async () => {
+  const profile = new Profile();
+  const runner = await profile.start(forever);
+  const set = profile.area.set.bind(profile.area);
+  let write;
+  profile.area.set = async (more) => {
+    const is_start = Object.values(more).some((record) => record.state === "running");
+    if (is_start) await new Promise((resolve) => (write = resolve));
+    return await set(more);
+  };
+  await runner.deliver([command("a", { tab_id: 1 })]);
+  await until(() => write);
+  await runner.deliver([{ type: "cancel", correlation_id: "a" }]);
+  write();
+  await profile.settled();
+  const { status, error } = profile.server.last("a");
+  assert.deepEqual([status, error.guarantee, profile.ran, runner.runs], ["cancelled", "not_executed", [], []]);
 });
 
 test("a command that waits in its lane is cancelled at once and never runs [CANCEL-1]", async () => {

@@ -11,6 +11,7 @@ export class Run {
   #ends = [];
   #limit_ms;
   #begun;
+  #has_begun = false;
   ended = null;
   engine = undefined;
 
@@ -42,7 +43,8 @@ export class Run {
     this.#ends.push(act);
   }
 
-  cancel(guarantee = "unknown") {
+  /** What is cancelled before it began does not begin. */
+  cancel(guarantee = this.#has_begun ? "unknown" : "not_executed") {
     this.stop("cancelled", new CommandError("cancelled", "cancelled on request", { guarantee }));
   }
 
@@ -68,8 +70,13 @@ export class Run {
       const message = `it ran longer than ${this.#limit_ms} ms`;
       this.stop("timeout", new CommandError("execution_timeout", message, { hint: "pass a larger timeout_ms" }));
     }, this.#limit_ms);
+    const begin = () => {
+      if (this.ended) return;
+      this.#has_begun = true;
+      return work();
+    };
     Promise.resolve()
-      .then(work)
+      .then(begin)
       .then(
         (result) => this.#finish({ status: "complete", result }),
         (error) => this.#finish({ status: "error", error: asCommandError(error).toWire() }),

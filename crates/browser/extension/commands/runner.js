@@ -107,7 +107,7 @@ export class Runner {
     else if (record?.state === "received" || record?.state === "accepted") {
       // The server asks only where it has confirmed, also when its word is still on its way.
       this.#conclude(record, unstarted("cancelled", "cancelled", "cancelled on request")).catch(complain);
-    } else if (record) this.#deliverAnswer(record).catch(complain);
+    } else if (record?.state === "answered" || record?.state === "settled") this.#deliverAnswer(record).catch(complain);
   }
 
   /** An accepted command that had not begun may still run, unless its time is over. */
@@ -175,14 +175,19 @@ export class Runner {
     this.#turns.delete(record.id);
     if (record.state !== "accepted") return;
     const { entry } = record;
-    await this.#journal.advance(record, "running", { entry: undefined });
     const run = new Run(record.id, limitOf(entry), (progress) => this.#progress(record, progress));
     Object.assign(run, { tab_id, lane });
+    // Before the write: a cancel that comes meanwhile finds the run.
     this.#runs.set(record.id, run);
     const interim = setTimeout(() => this.#progress(record), INTERIM_MS);
-    const outcome = await run.outcome(() => this.#perform(entry, run));
-    clearTimeout(interim);
-    this.#runs.delete(record.id);
+    let outcome;
+    try {
+      await this.#journal.advance(record, "running", { entry: undefined });
+      outcome = await run.outcome(() => this.#perform(entry, run));
+    } finally {
+      clearTimeout(interim);
+      this.#runs.delete(record.id);
+    }
     // Not awaited: the next command of the lane need not wait for the server.
     this.#conclude(record, { ...outcome, engine: run.engine, tab_id: run.tab_id }).catch(complain);
   }
