@@ -48,6 +48,7 @@ fn compose(
     let store = shared.store(file, &paths.home);
     let settings = Settings {
         project: place.project.as_ref().map(|project| project.root().to_owned()),
+        takes_coplay: unity.coplay.is_some(),
         enable_execute_code: unity.enable_execute_code,
         ..settings(serving, limits, &file.unity)
     };

@@ -22,6 +22,9 @@ use crate::settings::Settings;
 /// The pause before lanes are held or released again that could not be.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How long the path of a project may take to be looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// The bridge to Unity editors: their calls as tasks, their words as outcomes. Cloning is cheap.
 #[derive(Clone)]
 pub struct Unity(Arc<Inner>);
@@ -139,6 +142,28 @@ impl Unity {
         while !self.desk().editors.values().any(|editor| editor.link.is_some()) {
             // The sender is a part of this value.
             let _ = changed.changed().await;
+        }
+    }
+
+    /// Returns the path that an editor's project is known by already, where the editor names it by another:
+    /// one with a link in it, or in other letters. A path that takes long to look at is taken as it is.
+    pub(crate) async fn known_as(&self, said: String) -> String {
+        let known: Vec<Arc<str>> = self.desk().editors.keys().cloned().collect();
+        let is_remote = |path: &str| path.starts_with("\\\\") || path.starts_with("//");
+        if known.is_empty() || known.iter().any(|key| **key == *said) || is_remote(&said) {
+            return said;
+        }
+        let path = said.clone();
+        let same = tokio::task::spawn_blocking(move || {
+            let real = std::fs::canonicalize(&path).ok()?;
+            let is_it = |key: &&Arc<str>| {
+                !is_remote(key) && std::fs::canonicalize(&***key).is_ok_and(|it| it == real)
+            };
+            known.iter().find(is_it).map(|key| key.to_string())
+        });
+        match tokio::time::timeout(LOOK, same).await {
+            Ok(Ok(Some(key))) => key,
+            Ok(_) | Err(_) => said,
         }
     }
 

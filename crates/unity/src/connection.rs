@@ -111,7 +111,9 @@ impl Connection<'_> {
                         return Err(None);
                     }
                 }
-                Act::Attach(introduction) => {
+                Act::Attach(mut introduction) => {
+                    let said = introduction.project_path;
+                    introduction.project_path = self.bridge.known_as(said).await;
                     let Some(attached) = self.bridge.attach(*introduction, self.asks.clone())
                     else {
                         return Err(Some((code::POLICY, "too many editors are connected")));

@@ -12,11 +12,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::LaneId;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::WaitReason;
 use raincheck_core::time::Timestamp;
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -221,17 +223,19 @@ impl Desk {
 
     fn ambiguous(&self, why: &str) -> Error {
         let named: Vec<_> = self.candidates().map(|(key, editor)| editor.named(key)).collect();
-        let names: Vec<String> = named.iter().map(editor::Named::words).collect();
-        let words = format!("{why}; there are: {}", names.join(", "));
-        let details = raincheck_core::content::Json::of(&serde_json::json!({
-            "reason": "no_editor_selected", "editors": named,
-        }));
-        let error = Error::new(Kind::InvalidParams, words)
-            .with_hint("call select_editor with the instance of one of them");
-        match details {
-            Ok(details) => error.with_details(details),
-            Err(_) => error,
+        if named.is_empty() {
+            return Error::new(
+                Kind::InvalidParams,
+                "no editor is connected, so none can be selected",
+            )
+            .with_hint("open the project in Unity, with the package installed");
         }
+        let names: Vec<String> = named.iter().map(editor::Named::words).collect();
+        let details = Json::of(&json!({ "reason": "no_editor_selected" })).ok();
+        // Names and paths are the editors' own words [CALL-8].
+        Error { details, ..Error::new(Kind::InvalidParams, why) }
+            .with_hint("call select_editor with the instance of one of those that are named")
+            .with_quoted(names.join(", "), Json::of(&json!({ "editors": named })).ok())
     }
 
     /// Selects an editor for a caller by its instance, its name or its path.

@@ -150,6 +150,10 @@ impl Handing<'_> {
         // It left its queue, and waits in another line [STATE-5].
         let due = self.bridge.now() + self.attempt.record.task.limits.queue_timeout;
         loop {
+            // What it is to join goes on also while its editor is away.
+            if let Some(handed) = self.join_of_target() {
+                return Ok(handed);
+            }
             let key = self.until_ready().await?;
             let join = self.wanted.join_key(&key);
             if let Some(handed) = self.join(join.as_ref()) {
@@ -172,10 +176,27 @@ impl Handing<'_> {
         }
     }
 
-    /// Waits a moment until the editor of the call takes calls, and returns it.
+    /// Joins a call of the editor that the caller's calls go to, whether that is there or not.
+    fn join_of_target(&self) -> Option<Handed> {
+        if !self.is_in_lane_beside() {
+            return None;
+        }
+        let target = self.bridge.desk().target(&self.attempt.record.task.scope).ok().flatten();
+        self.join(self.wanted.join_key(&target?).as_ref())
+    }
+
+    /// Whether the call is in a lane beside those of editors, which no absence of one of them holds.
+    fn is_in_lane_beside(&self) -> bool {
+        [lanes::CONTROL, lanes::JOINED].contains(&self.attempt.record.task.lane.as_str())
+    }
+
+    /// Waits until the editor of the call takes calls, and returns it: a moment for a call that can wait in
+    /// its lane, and all the time that a call has for any other [QUEUE-5].
     async fn until_ready(&self) -> Result<Key, Refused> {
         let stop = self.context.cancellation_token();
-        let patience = self.bridge.now() + PATIENCE;
+        let is_beside = self.is_in_lane_beside();
+        let patience = if is_beside { self.attempt.record.task.limits.ready } else { PATIENCE };
+        let patience = self.bridge.now() + patience;
         let mut changes = self.bridge.changes();
         loop {
             changes.borrow_and_update();
@@ -188,12 +209,12 @@ impl Handing<'_> {
                 _ = changes.changed() => {}
                 () = stop.cancelled() => return Err(Outcome::Cancelled.into()),
                 () = self.bridge.clock().sleep_until(patience) => {
-                    let words = "the editor does not take calls now";
-                    let error = not_ready(why, words);
-                    // A lane beside those of editors is not held while one of them is away.
-                    let lane = self.attempt.record.task.lane.as_str();
-                    let can_wait = lane != lanes::JOINED && self.bridge.desk().hold_of(&self.attempt.record.task.lane).is_some();
-                    return Err(if can_wait { Refused::GiveBack(error) } else { error.into() });
+                    let error = not_ready(why, "the editor does not take calls now");
+                    if is_beside {
+                        return Err(Error { is_last: true, ..error }.into());
+                    }
+                    let is_held = self.bridge.desk().hold_of(&self.attempt.record.task.lane).is_some();
+                    return Err(if is_held { Refused::GiveBack(error) } else { error.into() });
                 }
             }
         }
@@ -203,7 +224,7 @@ impl Handing<'_> {
     fn look(&self) -> Result<Result<Key, &'static str>, Error> {
         let task = &self.attempt.record.task;
         let desk = self.bridge.desk();
-        let beside = [lanes::CONTROL, lanes::JOINED].contains(&task.lane.as_str());
+        let beside = self.is_in_lane_beside();
         let own = desk.editors.iter().find(|(_, editor)| !beside && editor.lane == task.lane);
         let key = match own {
             Some((key, _)) => Some(Arc::clone(key)),

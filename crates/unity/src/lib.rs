@@ -66,3 +66,4 @@ pub use owner::owned_elsewhere;
 pub use places::Places;
 pub use settings::Settings;
 pub use specs::{ExecutionMode, Meta, Tool, canonical_name, tools};
+pub use views::NO_PROJECT;

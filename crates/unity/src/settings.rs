@@ -8,6 +8,8 @@ use std::time::Duration;
 pub struct Settings {
     /// The project that the server was started for.
     pub project: Option<PathBuf>,
+    /// Whether editors with CoplayDev's package are listened for, which find a server without a project.
+    pub takes_coplay: bool,
     /// Whether `execute_code` may run what it is given.
     pub enable_execute_code: bool,
     /// How long a call waits for the end of its task unless it says so [TIME-2].
@@ -55,10 +57,19 @@ pub struct Settings {
     pub max_editors: usize,
 }
 
+impl Settings {
+    /// Tells whether an editor can find the server at all.
+    #[must_use]
+    pub const fn can_be_found(&self) -> bool {
+        self.project.is_some() || self.takes_coplay
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             project: None,
+            takes_coplay: false,
             enable_execute_code: false,
             wait: Duration::from_secs(1),
             accept: Duration::from_secs(5),

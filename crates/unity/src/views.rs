@@ -12,6 +12,10 @@ use crate::bridge::{EditorView, Unity};
 use crate::desk::Key;
 use crate::specs::ExecutionMode;
 
+/// Said by a server that no editor can find.
+pub const NO_PROJECT: &str = "This server has no Unity project, so no editor can find it: start it with --project DIR, \
+                              or in the folder of the project.";
+
 fn told(value: &impl Serialize) -> Result<Outcome, Error> {
     let json =
         Json::of(value).map_err(|error| Error::new(Kind::InvalidResponse, error.to_string()))?;
@@ -80,10 +84,11 @@ pub(crate) async fn state(bridge: &Unity, scope: &Scope) -> Outcome {
     let is_there = chosen.is_some_and(|editor| editor.link.is_some());
     let note = match (&owner, &target) {
         (Some(error), _) | (None, Err(error)) => Some(error.message.to_string()),
-        (None, Ok(None)) => Some(
+        (None, Ok(None)) if bridge.settings().can_be_found() => Some(
             "no Unity Editor is connected; open the project with the package of unity-mcp install"
                 .to_owned(),
         ),
+        (None, Ok(None)) => Some(NO_PROJECT.to_owned()),
         (None, Ok(Some(_))) => None,
     };
     let state = State {

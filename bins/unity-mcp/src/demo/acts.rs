@@ -112,7 +112,10 @@ async fn cancelled(session: &Session) -> Result<(), Unmet> {
     show.answer(asked.took, "cancel_requested")?;
     let ended = read(session, &id).await?;
     ended.expect("/state", "cancelled")?;
-    show.answer(ended.took, &format!("{}: {}", ended.text("/state")?, ended.text("/error")?))
+    let said = ended.text("/error")?;
+    expect(!said.contains("may still run"), || format!("the editor did not confirm it: {said}"))?;
+    show.answer(ended.took, &format!("{}: {said}", ended.text("/state")?))?;
+    show.checked("the editor said that the run has stopped")
 }
 
 /// Starts the server again; the editor finds the new one by itself.

@@ -18,9 +18,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use raincheck_core::cancel::OnDisconnect;
-use raincheck_core::content::Json;
+use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::store::Durability;
@@ -55,6 +56,22 @@ pub trait Bridge: fmt::Debug + Send + Sync + 'static {
     /// Says in a sentence why an operation waits, and what to do about it, for a reason of the bridge's.
     fn waiting(&self, reason: &str) -> Option<String>;
 
+    /// Says what to do after an operation that had not begun in time, for a reason of the bridge's.
+    fn not_ready(&self, _reason: &str) -> Option<String> {
+        None
+    }
+
+    /// Says what must not be overlooked in the result of an operation that succeeded.
+    fn remark(&self, _tool: &str, _result: &[Content]) -> Option<HeldUp> {
+        None
+    }
+
+    /// Returns the tool that a call of another one comes to, and the arguments it has there: it is checked as
+    /// that tool is.
+    fn other_door<'a>(&self, _tool: &str, _inputs: &'a Value) -> Option<(&'a str, Value)> {
+        None
+    }
+
     /// Says what holds the operations of a lane up just now, where the other end says so.
     fn held_up(&self, _lane: &LaneId) -> Option<HeldUp> {
         None
@@ -64,13 +81,21 @@ pub trait Bridge: fmt::Debug + Send + Sync + 'static {
     fn owned_elsewhere(&self, pid: u32) -> Error;
 }
 
-/// What holds operations up.
+/// What holds operations up, or is to be said of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldUp {
     /// What it is and what to do about it, in a sentence of ours that ends where the other end speaks.
     pub words: &'static str,
     /// What the other end says about it, such as the title of a dialog.
     pub said: String,
+}
+
+impl HeldUp {
+    /// Writes it, with a mark around what the other end says.
+    fn quoted(&self, bridge: &dyn Bridge, mark: &Mark) -> String {
+        let said = mark.around(bridge.whose(), &text::escape(&self.said));
+        format!("{}\n{said}", self.words)
+    }
 }
 
 /// Calls as operations with log ids, which answer within their `timeout`.
@@ -102,6 +127,11 @@ impl Operations {
         let spec = desk.engine().spec(tool).ok_or_else(|| no_tool(tool))?;
         let order = Order::read(arguments, &spec)?;
         desk.check(&spec, &order.value)?;
+        if let Some((own, inputs)) = self.bridge.other_door(tool, &order.value)
+            && let Some(spec) = desk.engine().spec(own)
+        {
+            desk.check(&spec, &inputs)?;
+        }
         let wait = who.asked_to_wait(order.wait.unwrap_or(spec.wait));
         // Whoever has a key finds the operation again with it [CANCEL-7].
         let has_key = order.key.is_some();
@@ -125,7 +155,7 @@ impl Operations {
         }
         let guarantee = refused.guarantee();
         let error = self.owned_elsewhere(&refused.error).unwrap_or_else(|| refused.error.clone());
-        let error = operation::Failed::of(&error);
+        let error = operation::Failed::of(&words::of_bridge(error, &*self.bridge));
         let said = |mark: &Mark| {
             let fence = error.is_quoting.then_some(mark);
             Answer::json(&Said {

@@ -13,6 +13,7 @@ mod cancel;
 mod coplay;
 mod drops;
 mod restart;
+mod schemas;
 mod several;
 mod sim;
 mod wire;

@@ -18,7 +18,9 @@ async fn with_two_editors_a_call_needs_a_choice_and_then_goes_to_that_one() {
     let error =
         world.try_submit("execute_menu_item", json!({ "path": "A" })).await.expect_err("ambiguous");
     assert_eq!(error.kind, Kind::InvalidParams);
-    assert!(error.message.contains("Own") && error.message.contains("Other"), "{error}");
+    let quoted = error.quoted.as_ref().expect("the editors' own words [CALL-8]");
+    assert!(quoted.text.contains("Own") && quoted.text.contains("Other"), "{error}");
+    assert!(!error.message.contains("Own"), "{error}");
     for instance in ["Other", "/projects/other", "/projects/other/"] {
         let chosen = world.answer("select_editor", json!({ "instance": instance })).await;
         assert_eq!(chosen["project_path"], "/projects/other");
@@ -34,6 +36,50 @@ async fn with_two_editors_a_call_needs_a_choice_and_then_goes_to_that_one() {
     let call = own.accept().await.expect("a call");
     own.end(&call, "ok", json!("own")).await;
     assert_eq!(world.result(id).await, "own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_editor_none_can_be_selected() {
+    let error = World::new().try_submit("select_editor", json!({ "instance": "Own" })).await;
+    let error = error.expect_err("there is none");
+    assert!(error.message.contains("no editor is connected") && error.quoted.is_none(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_beside_the_lanes_waits_for_its_editor_once_and_was_not_executed() {
+    // [QUEUE-5] [LEASE-9]
+    let world = World::with(Settings { ready: SECOND * 20, ..settings() });
+    let own = world.editor().await;
+    let _other = world.editor_of(&Who::new("/projects/other", "Other")).await;
+    world.answer("select_editor", json!({ "instance": "Own" })).await;
+    drop(own);
+    sleep(SECOND).await;
+    let begun = tokio::time::Instant::now();
+    let id = world.submit("read_console", json!({})).await.id();
+    let error = world.failure(id).await;
+    let known = (error.kind, error.guarantee());
+    assert_eq!(known, (Kind::PeerNotReady, Some(Guarantee::NotExecuted)));
+    assert_eq!(world.view(id).await.record.attempt, 1);
+    assert!(begun.elapsed() >= SECOND * 20, "{:?}", begun.elapsed());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_project_that_comes_by_another_path_is_the_same_one() {
+    // [UNITY-7]
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, link) = (folder.path().join("project"), folder.path().join("link"));
+    std::fs::create_dir(&real).expect("made");
+    std::os::unix::fs::symlink(&real, &link).expect("linked");
+    let path = |path: &std::path::Path| path.to_str().expect("text").to_owned();
+    let world = World::new();
+    let first = world.editor_of(&Who::new(&path(&real), "Linked")).await;
+    drop(first);
+    let mut again = world.editor_of(&Who::new(&path(&link), "Linked")).await;
+    let id = world.menu("A").await;
+    let call = again.accept().await.expect("a call");
+    again.end(&call, "ok", json!(1)).await;
+    world.result(id).await;
 }
 
 #[tokio::test(start_paused = true)]

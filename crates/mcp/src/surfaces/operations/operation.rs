@@ -8,7 +8,6 @@ use raincheck_core::ids::Spelling;
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
 use raincheck_core::task::{Outcome, TaskRecord, WaitReason};
-use raincheck_core::text;
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 use serde::{Serialize, Serializer};
@@ -28,6 +27,8 @@ pub(super) enum To {
     Submitter(Duration),
     /// A caller that reads it, and how long it waited at the most, if it did.
     Reader(Option<Duration>),
+    /// A caller that asks where it stands, and is told nothing that may be as large as a result.
+    Glancer,
 }
 
 /// An operation. What came from the other end stands between two marks that it cannot know.
@@ -135,7 +136,7 @@ pub(super) fn answer(context: &Context<'_>, view: &View, to: To, who: &Caller) -
         let log_id = record.id().spell(Spelling::Uuid);
         return absent(&log_id, &expired(record), Some(record));
     }
-    let told = Told::of(view, to);
+    let told = Told::of(view, to, context.bridge);
     let (now, next_wait_s) = (context.desk.engine().now(), who.next_wait_s());
     let answer = context.desk.fence(|mark| told.write(context.bridge, mark, now, next_wait_s));
     let is_failure = matches!(to, To::Submitter(_)) && told.error.is_some();
@@ -151,8 +152,9 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn of(view: &'a View, to: To) -> Self {
-        Self { view, to, error: failure(view).map(|error| Failed::of(&error)) }
+    fn of(view: &'a View, to: To, bridge: &dyn Bridge) -> Self {
+        let error = failure(view).map(|error| Failed::of(&words::of_bridge(error, bridge)));
+        Self { view, to, error }
     }
 
     fn write(&self, bridge: &dyn Bridge, mark: &Mark, now: Timestamp, next_wait_s: u64) -> Answer {
@@ -161,6 +163,7 @@ impl<'a> Told<'a> {
         let is_live = !record.state.is_terminal();
         let (result, blocks) = result(view);
         let late = view.payload.as_ref().and_then(|payload| payload.late.as_ref());
+        let late = late.filter(|_| self.to != To::Glancer);
         let late = late.map(|late| shown_late(late, record));
         let progress = view.progress.as_ref().filter(|_| is_live).map(shown_progress);
         let partial = view.partial.as_ref().filter(|_| record.state != State::Succeeded);
@@ -176,6 +179,7 @@ impl<'a> Told<'a> {
             effective_timeout_s: match self.to {
                 To::Submitter(waited) => Some(Seconds(waited)),
                 To::Reader(waited) => waited.map(Seconds),
+                To::Glancer => None,
             },
             queue: Queue::of(record, view.position),
             cancel_requested: record.cancel.is_some(),
@@ -206,7 +210,7 @@ impl<'a> Told<'a> {
         let state = self.view.record.state;
         match self.to {
             To::Submitter(_) if !state.is_terminal() => "timeout",
-            To::Submitter(_) | To::Reader(_) => words::status(state),
+            To::Submitter(_) | To::Reader(_) | To::Glancer => words::status(state),
         }
     }
 
@@ -214,7 +218,7 @@ impl<'a> Told<'a> {
     fn message(&self, bridge: &dyn Bridge, log_id: &str, mark: &Mark) -> String {
         let record = &self.view.record;
         match (record.state, &self.error) {
-            (State::Succeeded, _) if self.view.payload.is_some() => COMPLETED.to_owned(),
+            (State::Succeeded, _) if self.view.payload.is_some() => self.success(bridge, mark),
             (State::Succeeded, _) => {
                 format!("{COMPLETED} get_operation_result reads the result of {log_id}.")
             }
@@ -222,16 +226,17 @@ impl<'a> Told<'a> {
             (_, None) => {
                 let over = match self.to {
                     To::Submitter(Duration::ZERO) => "The operation was accepted. ".to_owned(),
-                    To::Submitter(waited) => format!(
-                        "Operation timed out after {} s; the work goes on. ",
-                        waited.as_secs_f64()
-                    ),
-                    To::Reader(_) => String::new(),
+                    To::Submitter(waited) => {
+                        let goes_on = match record.state {
+                            State::Waiting | State::Queued => " and stays in line",
+                            _ => "; the work goes on",
+                        };
+                        format!("Operation timed out after {} s{goes_on}. ", waited.as_secs_f64())
+                    }
+                    To::Reader(_) | To::Glancer => String::new(),
                 };
-                let held_up = bridge.held_up(&record.task.lane).map(|held| {
-                    let said = mark.around(bridge.whose(), &text::escape(&held.said));
-                    format!(" {}\n{said}", held.words)
-                });
+                let held_up = bridge.held_up(&record.task.lane);
+                let held_up = held_up.map(|held| format!(" {}", held.quoted(bridge, mark)));
                 format!(
                     "{over}{} Use get_operation_result with log_id {log_id} to read the end \
                      (wait: true sleeps until it comes).{}",
@@ -240,6 +245,17 @@ impl<'a> Told<'a> {
                 )
             }
         }
+    }
+
+    /// Says in words that the operation succeeded, and what must not be overlooked in its result.
+    fn success(&self, bridge: &dyn Bridge, mark: &Mark) -> String {
+        let payload = self.view.payload.as_ref();
+        let Some(Outcome::Succeeded(contents)) = payload.and_then(|it| it.outcome.as_ref()) else {
+            return COMPLETED.to_owned();
+        };
+        let tool = self.view.record.task.tool.as_str();
+        let remark = bridge.remark(tool, contents);
+        remark.map_or_else(|| COMPLETED.to_owned(), |remark| remark.quoted(bridge, mark))
     }
 
     /// Says in words where a live operation stands.

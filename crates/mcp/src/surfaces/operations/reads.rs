@@ -52,7 +52,7 @@ pub(super) async fn result(
     let wait = who.asked_to_wait(wish);
     let waited = who.effective_wait().filter(|_| is_waiting);
     let found = read(context.desk.engine(), id, wait, who).await;
-    told(context, found, &log_id, waited, who)
+    told(context, found, &log_id, To::Reader(waited), who)
 }
 
 pub(super) async fn status(
@@ -71,18 +71,18 @@ pub(super) async fn status(
     {
         found = engine.view(who.scope(), id).await;
     }
-    told(context, found, &log_id, None, who)
+    told(context, found, &log_id, To::Glancer, who)
 }
 
 fn told(
     context: &Context<'_>,
     found: Result<View, Error>,
     log_id: &LogId,
-    waited: Option<Duration>,
+    to: To,
     who: &Caller,
 ) -> Result<Answer, Error> {
     match found {
-        Ok(view) => Ok(operation::answer(context, &view, To::Reader(waited), who)),
+        Ok(view) => Ok(operation::answer(context, &view, to, who)),
         Err(error) if error.kind == Kind::NotFound => Ok(log_id.unknown()),
         Err(error) => Err(error),
     }

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::lifecycle::State;
 
+use super::Bridge;
+
 /// What each state is called: the status of an operation, and the state of a job.
 const TABLE: &[(State, &str, &str)] = &[
     (State::Waiting, "running", "waiting_editor_ready"),
@@ -108,6 +110,27 @@ const HINTS: &[(Kind, &str)] = &[
     ),
     (Kind::Cancelled, "call it again if it is still needed"),
 ];
+
+/// Says of a failure to reach the other end what the bridge knows about that.
+pub(super) fn of_bridge(error: Error, bridge: &dyn Bridge) -> Error {
+    /// Why the operation waited.
+    #[derive(Deserialize)]
+    struct Waited {
+        waiting_reason: String,
+    }
+
+    if error.kind != Kind::PeerNotReady {
+        return error;
+    }
+    let why = error.details.as_ref().and_then(|details| details.read::<Waited>().ok());
+    let next = why.and_then(|why| bridge.not_ready(&why.waiting_reason));
+    let message = error.message.replacen("the peer", bridge.whose(), 1);
+    let error = Error { message: message.into(), ..error };
+    match next {
+        Some(next) if error.hint.is_none() => error.with_hint(next),
+        Some(_) | None => error,
+    }
+}
 
 /// Returns the next step after a failure.
 pub(super) fn hint(error: &Error) -> String {

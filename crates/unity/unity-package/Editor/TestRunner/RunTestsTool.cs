@@ -92,7 +92,11 @@ namespace Raincheck.InEditor
             var all = new List<string>();
             Leaves(root, all);
             var chosen = Choose(all, filter);
-            if (chosen.Count == 0) throw NoneMatched(mode, filter, all);
+            if (chosen.Count == 0)
+            {
+                context.Result = NoneMatched(mode, filter, all);
+                yield break;
+            }
             context.Remember(new JsonObject { { "began_ms", Words.NowMs() }, { "total", chosen.Count } });
             TestListener.Expect(chosen.Count);
             var selection = new Filter { testMode = mode };
@@ -209,16 +213,18 @@ namespace Raincheck.InEditor
             return once;
         }
 
-        static ToolException NoneMatched(TestMode mode, List<string> filter, List<string> all)
+        // A run of nothing says so; it can not be taken for one that passed.
+        static JsonObject NoneMatched(TestMode mode, List<string> filter, List<string> all)
         {
             var examples = all.GetRange(0, Math.Min(MostExamples, all.Count)).ConvertAll(name => (object)Words.Visible(Words.Cut(name, 300)));
-            var details = new TestReport().ToJson("no_tests");
-            details["filter"] = filter;
-            details["examples"] = examples;
+            var result = new TestReport().ToJson("no_tests");
+            result["filter"] = filter.ConvertAll(one => (object)Words.Visible(Words.Cut(one, 300)));
+            result["examples"] = examples;
             var text = filter.Count == 0 ? "this project has no " + mode + " tests"
                 : "no " + mode + " test matches `" + Words.Visible(Words.Cut(string.Join("`, `", filter), 500)) + "`; there are " + all.Count
                   + (examples.Count > 0 ? ", for example `" + examples[0] + "`" : "");
-            return new ToolException("no_tests_matched", text, details);
+            result["message"] = text;
+            return result;
         }
     }
 }

@@ -98,6 +98,9 @@ namespace Raincheck.InEditor
 
         public static JsonObject Type(string type) => new JsonObject { { "type", type } };
 
+        /// <summary>An id, as <see cref="Id"/> takes it.</summary>
+        public static JsonObject IdType() => new JsonObject { { "type", new[] { "string", "integer" } } };
+
         public static JsonObject OneOf(params string[] values) => new JsonObject { { "type", "string" }, { "enum", values } };
     }
 }

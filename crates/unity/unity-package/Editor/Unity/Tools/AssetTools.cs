@@ -131,8 +131,8 @@ namespace Raincheck.InEditor
             {
                 { "action", Arguments.OneOf("create", "instantiate", "apply", "revert", "get") },
                 { "path", Arguments.Type("string") },
-                { "target", Arguments.Type("string") },
-                { "parent", Arguments.Type("string") },
+                { "target", Arguments.IdType() },
+                { "parent", Arguments.IdType() },
                 { "position", Arguments.Type("array") },
             }),
         };

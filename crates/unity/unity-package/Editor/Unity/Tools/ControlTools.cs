@@ -62,7 +62,7 @@ namespace Raincheck.InEditor
             {
                 { "types", Arguments.Type("array") },
                 { "filter", Arguments.Type("string") },
-                { "since_cursor", Arguments.Type("string") },
+                { "since_cursor", Arguments.IdType() },
                 { "limit", Arguments.Type("integer") },
                 { "include_stacktrace", Arguments.Type("boolean") },
             }),

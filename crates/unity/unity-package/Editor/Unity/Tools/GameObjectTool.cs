@@ -19,12 +19,12 @@ namespace Raincheck.InEditor
             Schema = Arguments.Schema(new[] { "action" }, new JsonObject
             {
                 { "action", Arguments.OneOf("find", "get", "create", "modify", "delete", "get_components") },
-                { "target", Arguments.Type("string") },
-                { "id", new JsonObject { { "type", new[] { "string", "integer" } } } },
+                { "target", Arguments.IdType() },
+                { "id", Arguments.IdType() },
                 { "search", Arguments.Type("string") },
                 { "by", Arguments.OneOf("name", "path", "tag", "component", "id") },
                 { "name", Arguments.Type("string") },
-                { "parent", Arguments.Type("string") },
+                { "parent", Arguments.IdType() },
                 { "position", Arguments.Type("array") },
                 { "rotation", Arguments.Type("array") },
                 { "scale", Arguments.Type("array") },
