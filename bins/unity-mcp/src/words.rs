@@ -100,7 +100,9 @@ impl Bridge for Words {
         }
         let result = result.iter().find_map(|part| match part {
             Content::Json(json) if tool == "run_tests" => json.read::<Tests>().ok(),
-            _ => None,
+            Content::Json(_) | Content::Text(_) | Content::Binary { .. } | Content::Verbatim(_) => {
+                None
+            }
         })?;
         let words = "No test was run, which is no pass. The editor says why:";
         (result.test_run_status == "no_tests").then_some(HeldUp { words, said: result.message })

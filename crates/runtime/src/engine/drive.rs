@@ -244,10 +244,12 @@ impl Engine {
     /// Posts the end of an attempt, frees its slot and takes the next task of the lane, all in one
     /// transaction. While the store fails, the outcome is kept here [DUR-5].
     async fn finish(&self, live: &Arc<Live>, outcome: Outcome, lane: LaneId) -> Option<Claimed> {
-        let change = match outcome {
-            Outcome::Cancelled if live.has_stopped() => Change::Stop,
-            outcome if live.was_given_up() => Change::GiveUp(outcome),
-            outcome => Change::Finish(outcome),
+        let change = if outcome == Outcome::Cancelled && live.has_stopped() {
+            Change::Stop
+        } else if live.was_given_up() {
+            Change::GiveUp(outcome)
+        } else {
+            Change::Finish(outcome)
         };
         let mut update = Update::attempt(live.id, live.fence, change);
         update.report = live.take_report();

@@ -229,7 +229,16 @@ impl<'a> Told<'a> {
                     To::Submitter(waited) => {
                         let goes_on = match record.state {
                             State::Waiting | State::Queued => " and stays in line",
-                            _ => "; the work goes on",
+                            State::Scheduled
+                            | State::Running
+                            | State::InputRequired
+                            | State::CancelRequested
+                            | State::Cancelling
+                            | State::Succeeded
+                            | State::Failed
+                            | State::Cancelled
+                            | State::TimedOut
+                            | State::Expired => "; the work goes on",
                         };
                         format!("Operation timed out after {} s{goes_on}. ", waited.as_secs_f64())
                     }
