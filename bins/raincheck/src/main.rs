@@ -1,7 +1,7 @@
 //! `raincheck`: any command as a durable MCP tool.
 //!
-//! This file is the command line, `wiring` puts the server together, `demo` shows it at work, `tasks`
-//! and `cache` look at what it keeps.
+//! This file is the command line, `wiring` puts the server together, `wrap` puts another server behind it,
+//! `demo` shows it at work, `tasks` and `cache` look at what it keeps.
 
 mod cache;
 mod demo;
@@ -10,6 +10,8 @@ mod kept;
 mod tasks;
 
 mod wiring;
+
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -60,6 +62,8 @@ enum Command {
         #[command(subcommand)]
         action: tasks::Action,
     },
+    /// Serve the tools of another MCP server, with task ids, progress, logs and cancel for each call
+    Wrap(wrap::Wrap),
 }
 
 fn main() -> ExitCode {
@@ -84,9 +88,14 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Tasks { action }) => {
             return tasks::run(shared, serving, now(), action).map(|()| Exit::Done);
         }
+        Some(Command::Wrap(wrap)) => {
+            return wrap::serve(shared, serving, wrap).map(|()| Exit::Done);
+        }
     };
     match command {
-        Common::Serve => wiring::serve(shared, serving).map(|()| Exit::Done),
+        Common::Serve => {
+            wiring::serve(shared, serving, |_| Ok(wiring::Tools::Programs)).map(|()| Exit::Done)
+        }
         Common::Demo => demo::run().map(|()| Exit::Done),
         Common::Doctor { json } => {
             let patient = Patient {

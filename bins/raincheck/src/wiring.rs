@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use raincheck::core::ids::LaneId;
 use raincheck::core::lane;
+use raincheck::mcp::gateway::Gateway;
 use raincheck::mcp::{Streams, take_stdout};
 use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
@@ -18,15 +19,28 @@ use raincheck_store_sqlite::{Options, SqliteStore, is_alone};
 
 use crate::{BINARY, THIS};
 
+/// Which tools are served.
+pub(crate) enum Tools {
+    /// The programs that the configuration names.
+    Programs,
+    /// Those of another MCP server.
+    Wrapped(Gateway),
+}
+
 /// Serves MCP on standard input and output until the client goes or the process is told to end.
-pub(crate) fn serve(shared: &Shared, serving: &Serving) -> Result<(), Failure> {
+pub(crate) fn serve(
+    shared: &Shared,
+    serving: &Serving,
+    tools: impl FnOnce(&Host) -> Result<Tools, Failure>,
+) -> Result<(), Failure> {
     let host = Host::prepare(&THIS, shared, serving)?;
-    if host.file.tools.is_empty() {
+    let tools = tools(&host)?;
+    if matches!(tools, Tools::Programs) && host.file.tools.is_empty() {
         tracing::warn!("{}", without_tools(shared));
     }
     let stdout = take_stdout().map_err(|error| THIS.failed("take standard output", &error))?;
     host::run(&THIS, async |stop| {
-        let server = compose(shared, serving, &host)?;
+        let server = compose(shared, serving, &host, tools)?;
         let streams = Streams::standard(stdout);
         let streams = streams.map_err(|error| THIS.failed("use the streams", &error))?;
         server.serve(streams, stop).await.map_err(|error| THIS.failed("serve", &error))
@@ -49,7 +63,12 @@ fn without_tools(shared: &Shared) -> String {
 }
 
 /// Puts the parts together; nothing runs yet.
-fn compose(shared: &Shared, serving: &Serving, host: &Host) -> Result<Builder, Failure> {
+fn compose(
+    shared: &Shared,
+    serving: &Serving,
+    host: &Host,
+    tools: Tools,
+) -> Result<Builder, Failure> {
     let Host { file, paths, unplaced, .. } = host;
     let file = file.clone();
     let dir = instance::unused(&paths.home);
@@ -60,19 +79,14 @@ fn compose(shared: &Shared, serving: &Serving, host: &Host) -> Result<Builder, F
     };
     let card = card(shared, &file, &store);
     let caching = caching::options(&file, &store);
-    let tools = file.tools.into_iter().map(|tool| command_tool(tool, &file.folder)).collect();
-    let mut commands = Commands::new(&tasks, tools)
-        .map_err(|error| THIS.failed("place tasks", &error))?
-        .supervised_by(raincheck::supervisor());
-    if let Store::Path(path) = &store {
-        let path = path.clone();
-        commands = commands.clearing_leftovers(move || is_alone(&path));
-    }
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .scope(&shared.scope)
-        .tools(commands)
-        .logs(FileLogs::new(tasks));
+        .logs(FileLogs::new(&tasks));
+    server = match tools {
+        Tools::Programs => server.tools(programs(file.tools, &file.folder, &tasks, &store)?),
+        Tools::Wrapped(gateway) => server.gateway(gateway),
+    };
     let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
     if let Store::Path(path) = store {
         let store = SqliteStore::new(Options::full(&path));
@@ -99,6 +113,26 @@ fn compose(shared: &Shared, serving: &Serving, host: &Host) -> Result<Builder, F
     }
     let home = paths.home.clone();
     Ok(server.before_start(host::opening(home, dir, card)))
+}
+
+/// Makes tools of the programs that the configuration names.
+fn programs(
+    tools: Vec<Tool>,
+    folder: &Path,
+    tasks: &Path,
+    store: &Store,
+) -> Result<Commands, Failure> {
+    let tools = tools.into_iter().map(|tool| command_tool(tool, folder)).collect();
+    let commands = Commands::new(tasks, tools)
+        .map_err(|error| THIS.failed("place tasks", &error))?
+        .supervised_by(raincheck::supervisor());
+    Ok(match store {
+        Store::Path(path) => {
+            let path = path.clone();
+            commands.clearing_leftovers(move || is_alone(&path))
+        }
+        Store::Memory => commands,
+    })
 }
 
 /// Names the folder beside a store where its tasks have their files.

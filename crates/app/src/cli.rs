@@ -18,6 +18,9 @@ use crate::terminal;
 /// The file of a binary's own folder that keeps its tasks.
 const STORE: &str = "store.db";
 
+/// The longest wait that may be asked for. A call waits as long as its surface and its client allow.
+const MAX_WISH: Duration = Duration::from_secs(3600);
+
 /// Reads the command line of a binary. A variable that is empty is as good as absent.
 ///
 /// What is wrong with it ends the process with code 2 and is told, as `--help` and `--version` are.
@@ -82,7 +85,8 @@ pub struct Serving {
     #[arg(long, global = true, env = "RAINCHECK_STRUCTURED_CONTENT")]
     #[arg(value_parser = clap::builder::BoolishValueParser::new())]
     pub structured_content: bool,
-    /// How long a direct call waits before it answers with a task id, in seconds
+    /// How long a direct call waits before it answers with a task id, in seconds; a minute at the most, and
+    /// no longer than its client waits
     #[arg(long, global = true, value_name = "SECONDS", env = "RAINCHECK_WAIT_S")]
     #[arg(value_parser = seconds, allow_hyphen_values = true)]
     pub wait_s: Option<Duration>,
@@ -133,7 +137,7 @@ pub enum ConfigAction {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let most = config::MAX_WAIT.as_secs_f64();
+    let most = MAX_WISH.as_secs_f64();
     let seconds = text.parse().ok().filter(|seconds| (0.0..=most).contains(seconds));
     seconds
         .map(Duration::from_secs_f64)
@@ -324,16 +328,16 @@ mod tests {
 
     #[test]
     fn a_wait_that_is_no_time_is_refused() {
-        for wait in ["-3", "-1e-9", "60.5", "900", "1e99", "soon", "inf", "NaN", "-inf"] {
+        for wait in ["-3", "-1e-9", "3600.5", "1e99", "soon", "inf", "NaN", "-inf"] {
             for line in [format!("raincheck --wait-s={wait}"), format!("raincheck --wait-s {wait}")]
             {
                 let error = Cli::try_parse_from(line.split(' ')).expect_err(&line).to_string();
-                for part in [wait, "--wait-s", "seconds from 0 to 60"] {
+                for part in [wait, "--wait-s", "seconds from 0 to 3600"] {
                     assert!(error.contains(part), "{part} is not in {error}");
                 }
             }
         }
-        for (wait, millis) in [("0", 0), ("0.5", 500), ("60", 60_000)] {
+        for (wait, millis) in [("0", 0), ("0.5", 500), ("60", 60_000), ("600", 600_000)] {
             let cli = parse(&format!("raincheck serve --wait-s {wait}"));
             assert_eq!(cli.serving.wait_s, Some(Duration::from_millis(millis)), "{wait}");
         }

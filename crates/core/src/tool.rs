@@ -70,6 +70,8 @@ pub struct ToolSpec {
     pub retry: retry::Policy,
     /// JSON Pointers of inputs that are redacted everywhere.
     pub sensitive: Arc<[String]>,
+    /// What its entry in the list says beside this, an object; who lists it decides whether it is shown.
+    pub meta: Option<Json>,
 }
 
 impl ToolSpec {
@@ -96,6 +98,7 @@ impl ToolSpec {
             priority: 0,
             retry: retry::Policy::default(),
             sensitive: Arc::from([]),
+            meta: None,
         }
     }
 }

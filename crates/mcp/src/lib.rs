@@ -34,6 +34,8 @@ mod control;
 
 mod transport;
 
+pub mod gateway;
+
 pub mod client;
 
 pub use self::answer::{Answer, Block, Failure, Mark, Parts, Refused, Shows};

@@ -11,9 +11,10 @@ mod peer;
 mod registry;
 mod requests;
 mod result;
+mod roster;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 use rmcp::model::{ExtensionCapabilities, JsonObject, ServerCapabilities, Tool};
@@ -27,6 +28,7 @@ use crate::caller::Caller;
 use crate::surface::{Answered, Call, Desk, Face, Surface};
 
 use self::registry::{Owner, Registry};
+use self::roster::{Live, Roster};
 
 pub use self::options::{Options, Starter};
 pub use self::registry::Clash;
@@ -44,8 +46,7 @@ pub struct Server(Arc<Inner>);
 struct Inner {
     desk: Desk,
     options: Options,
-    registry: Registry,
-    list: OnceLock<Vec<Tool>>,
+    roster: Live,
     starter: Mutex<Option<Starter>>,
 }
 
@@ -56,12 +57,11 @@ impl Server {
     /// # Errors
     /// When two tools have the same name.
     pub fn new(engine: Handle, options: Options, starter: Starter) -> Result<Self, Clash> {
-        let registry = Registry::new(&options, &engine.specs())?;
+        let roster = Live::new(&options, &engine)?;
         Ok(Self(Arc::new_cyclic(|inner: &Weak<Inner>| Inner {
             desk: Desk::new(engine, options.links.clone()).of_server(inner.clone()),
             options,
-            registry,
-            list: OnceLock::new(),
+            roster,
             starter: Mutex::new(Some(starter)),
         })))
     }
@@ -76,34 +76,42 @@ impl Server {
         let starter = self.0.starter.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(start) = starter {
             start();
-            let surface = self.0.registry.surfaces().first();
+            let roster = self.roster();
+            let surface = roster.registry.surfaces().first();
             let whose = surface.map_or("the tool", |surface| surface.whose());
-            for layer in self.0.registry.layers() {
+            for layer in roster.registry.layers() {
                 layer.start(&self.0.desk, whose);
             }
         }
     }
 
-    /// Returns what `tools/list` shows: the same on every connection.
-    fn list(&self) -> Vec<Tool> {
-        let layers = self.0.registry.layers();
-        let listed = |shown| list::tool(shown, layers);
-        self.0.list.get_or_init(|| self.0.registry.shown().map(listed).collect()).clone()
+    /// Returns which tool is whose, for the tools that the engine has now.
+    fn roster(&self) -> Arc<Roster> {
+        self.0.roster()
+    }
+
+    /// Returns what `tools/list` shows: the same on every connection. The first list waits until the tools
+    /// are known.
+    async fn list(&self) -> Vec<Tool> {
+        self.engine().specs_known().await;
+        self.roster().list.clone()
     }
 
     fn instructions(&self) -> String {
         let durability = self.engine().capabilities().durability;
-        let surfaces = self.0.registry.surfaces().iter();
+        let roster = self.roster();
+        let surfaces = roster.registry.surfaces().iter();
         let mut parts: Vec<String> =
             surfaces.map(|surface| surface.practices(durability)).collect();
-        let of_layers = self.0.registry.layers().iter().map(|layer| layer.practices());
+        let of_layers = roster.registry.layers().iter().map(|layer| layer.practices());
         parts.extend(of_layers.filter(|part| !part.is_empty()));
         parts.join("\n\n")
     }
 
     /// Returns the extensions of the protocol that its layers serve, for `server/discover` alone.
     fn extensions(&self) -> Option<ExtensionCapabilities> {
-        let extensions = self.0.registry.layers().iter().filter_map(|layer| layer.extension());
+        let roster = self.roster();
+        let extensions = roster.registry.layers().iter().filter_map(|layer| layer.extension());
         let named: ExtensionCapabilities =
             extensions.map(|one| (one.id.to_owned(), JsonObject::new())).collect();
         (!named.is_empty()).then_some(named)
@@ -111,25 +119,33 @@ impl Server {
 
     /// Returns what the server says it can do.
     fn capabilities(&self) -> ServerCapabilities {
-        let capabilities = ServerCapabilities::builder().enable_tools();
-        match self.0.registry.layers().iter().any(|layer| layer.has_resources()) {
-            true => capabilities.enable_resources().build(),
-            false => capabilities.build(),
+        let roster = self.roster();
+        let has_resources = roster.registry.layers().iter().any(|layer| layer.has_resources());
+        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        if let Some(tools) = capabilities.tools.as_mut() {
+            tools.list_changed = self.engine().watch_specs().map(|_| true);
         }
+        capabilities.resources = has_resources.then(Default::default);
+        capabilities
     }
 }
 
 impl Inner {
+    fn roster(&self) -> Arc<Roster> {
+        self.roster.now(&self.options, self.desk.engine())
+    }
+
     /// Lets the layers change what a surface answered.
     async fn finish(
         &self,
+        registry: &Registry,
         mut answer: Answer,
         call: &Call,
         surface: &dyn Surface,
         who: &Caller,
     ) -> Answer {
         let of = Answered { call, surface };
-        for layer in self.registry.layers().iter().rev() {
+        for layer in registry.layers().iter().rev() {
             answer = layer.finish(&self.desk, answer, of, who).await;
         }
         answer
@@ -141,14 +157,15 @@ impl Face for Inner {
     /// A tool that is gone since is answered for by the first surface.
     async fn result_of(&self, ended: View, who: &Caller) -> Json {
         let tool = ended.record.task.tool.to_string();
-        let surface = match self.registry.owner(&tool) {
+        let roster = self.roster();
+        let surface = match roster.registry.owner(&tool) {
             Some(Owner::Surface(surface)) => surface,
-            Some(Owner::Layer(_)) | None => self.registry.first(),
+            Some(Owner::Layer(_)) | None => roster.registry.first(),
         };
         let inputs = ended.payload.as_ref().map(|payload| payload.inputs.clone());
         let call = Call { tool, arguments: inputs.unwrap_or_else(Json::empty_object) };
         let answer = surface.write(&self.desk, Told::Ended(Box::new(ended)), who);
-        let answer = self.finish(answer, &call, surface, who).await;
+        let answer = self.finish(&roster.registry, answer, &call, surface, who).await;
         line::of_call(&result::result(answer, self.options.is_structured))
     }
 }

@@ -242,6 +242,41 @@ impl Builder {
     }
 }
 
+#[cfg(feature = "mcp")]
+impl Builder {
+    /// Serves the tools of an MCP server written with `rmcp`, with no change to it: its calls become tasks,
+    /// with handles, progress, logs and cancel.
+    ///
+    /// ```
+    /// use raincheck::Raincheck;
+    /// use raincheck::mcp::gateway::ServerHandler;
+    ///
+    /// struct Existing;
+    /// impl ServerHandler for Existing {}
+    ///
+    /// let server = Raincheck::builder().wrap(Existing);
+    /// # drop(server);
+    /// ```
+    pub fn wrap(self, handler: impl raincheck_mcp::gateway::ServerHandler) -> Self {
+        self.gateway(raincheck_mcp::gateway::Gateway::handler(handler, Default::default()))
+    }
+
+    /// Serves the tools of another MCP server, such as a program.
+    ///
+    /// ```
+    /// use raincheck::Raincheck;
+    /// use raincheck::mcp::gateway::{Command, Gateway, Settings};
+    ///
+    /// let command = Command::new("npx").argument("@modelcontextprotocol/server-everything");
+    /// let server = Raincheck::builder().gateway(Gateway::command(command, Settings::default()));
+    /// # drop(server);
+    /// ```
+    pub fn gateway(self, gateway: raincheck_mcp::gateway::Gateway) -> Self {
+        let running = gateway.clone();
+        self.tools(gateway).beside(move |engine, stop| running.run(engine, stop))
+    }
+}
+
 #[cfg(feature = "cache")]
 impl Builder {
     /// Keeps an answer that is too large to send, and answers with a handle, an outline and the first

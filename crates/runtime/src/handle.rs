@@ -21,6 +21,7 @@ use raincheck_core::tool::ToolSpec;
 
 use crate::engine::Engine;
 use crate::running::sleep_by;
+use crate::tools::ToolsWatch;
 use crate::waits::Watch;
 
 pub use self::call::{Called, TaskHandle, ToolCall};
@@ -163,16 +164,44 @@ impl Handle {
         Self { engine }
     }
 
-    /// Returns the tools, in the order in which their sets name them.
+    /// Returns the tools as they are now, in the order in which their sets name them.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.engine.tools.specs)
+        self.engine.tools.specs()
+    }
+
+    /// Returns a number that is another after each change of the tools.
+    #[must_use]
+    pub fn specs_version(&self) -> u64 {
+        self.engine.tools.version()
+    }
+
+    /// Watches the tools for changes; `None` when they never change.
+    #[must_use]
+    pub fn watch_specs(&self) -> Option<ToolsWatch> {
+        self.engine.tools.watch()
+    }
+
+    /// Waits until every tool set knows its tools, or cannot know them for now.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn specs_known(&self) {
+        self.engine.tools.known().await;
     }
 
     /// Finds a tool by its name.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<ToolSpec> {
         self.engine.tools.find(name).map(|tool| tool.spec.clone())
+    }
+
+    /// Finds a tool by its name, once its set knows its tools.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn known_spec(&self, name: &str) -> Option<ToolSpec> {
+        self.engine.tools.find_known(name).await.map(|tool| tool.spec.clone())
     }
 
     /// Returns the current instant of the engine's clock.

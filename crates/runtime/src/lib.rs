@@ -94,5 +94,6 @@ pub use options::Options;
 pub use running::sleep_running;
 pub use service::{Service, start};
 pub use stop::StopReason;
-pub use toolset::{CONTROL_LANE, Call, Route, TaskPlan, ToolSet};
+pub use tools::ToolsWatch;
+pub use toolset::{CONTROL_LANE, Call, Route, TaskPlan, ToolSet, ToolsChanged};
 pub use waits::Watch;

@@ -51,7 +51,7 @@ pub fn start(options: Options) -> (Handle, Service) {
 
 fn lanes_of(options: &Options, tools: &Tools) -> BTreeMap<LaneId, lane::Config> {
     let mut lanes = BTreeMap::new();
-    if tools.specs.iter().any(|spec| spec.class == Class::Control) {
+    if tools.specs().iter().any(|spec| spec.class == Class::Control) {
         let config = lane::Config::new(CONTROL_PLACES, CONTROL_PLACES);
         lanes.insert(LaneId::from(CONTROL_LANE), config);
     }

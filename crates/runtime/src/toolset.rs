@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use raincheck_core::content::Json;
 use raincheck_core::error::Error;
@@ -74,6 +75,43 @@ impl TaskPlan {
     }
 }
 
+/// Says that the tools of a set are others than before. Cloning is cheap.
+///
+/// ```
+/// let changes = raincheck_runtime::ToolsChanged::new();
+/// changes.tell();
+/// ```
+#[derive(Clone, Debug)]
+pub struct ToolsChanged(watch::Sender<u64>);
+
+impl ToolsChanged {
+    /// Begins with the tools that the set has now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(watch::Sender::new(0))
+    }
+
+    /// Tells that [`ToolSet::specs`] answers something else from now on.
+    pub fn tell(&self) {
+        self.0.send_modify(|version| *version += 1);
+    }
+
+    /// Returns how often it was told.
+    pub(crate) fn version(&self) -> u64 {
+        *self.0.borrow()
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+}
+
+impl Default for ToolsChanged {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// The tools of one bridge: what they are, where their calls go, and who runs them.
 ///
 /// ```
@@ -121,8 +159,18 @@ impl TaskPlan {
 /// ```
 #[async_trait]
 pub trait ToolSet: Send + Sync + 'static {
-    /// Describes the tools. Asked once, at the start.
+    /// Describes the tools, as they are now. Asked at the start, and after each change that was
+    /// [told](Self::changes).
     fn specs(&self) -> Vec<ToolSpec>;
+
+    /// Returns what tells that the tools changed; `None` when they never do. Asked once, at the start.
+    fn changes(&self) -> Option<ToolsChanged> {
+        None
+    }
+
+    /// Waits until the set knows its tools, where somebody else has to name them first. It is over also
+    /// when they cannot be known for now.
+    async fn known(&self) {}
 
     /// Names the lanes that the tools need. Asked once, at the start.
     fn lanes(&self) -> Vec<(LaneId, lane::Config)> {

@@ -9,7 +9,7 @@ use rmcp::model::{
     InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
     ServerConfig,
 };
-use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::service::{NotificationContext, Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
 
 use super::flight::InFlight;
-use super::registry::Owner;
+use super::registry::{Owner, Registry};
 use super::requests::Written;
 use super::{Server, line, panics, peer, result};
 use crate::call::Told;
@@ -99,7 +99,14 @@ impl Session {
         if who.is_cancelled() {
             return Err(over());
         }
-        let Some(owner) = inner.registry.owner(&call.tool) else {
+        let mut roster = inner.roster();
+        if roster.registry.owner(&call.tool).is_none() {
+            // Its set may not know its tools yet.
+            self.server.engine().specs_known().await;
+            roster = inner.roster();
+        }
+        let registry = &roster.registry;
+        let Some(owner) = registry.owner(&call.tool) else {
             return Err(unknown_tool(&call.tool));
         };
         let answer = match owner {
@@ -107,12 +114,12 @@ impl Session {
                 who.begins_nothing();
                 match layer.call(&inner.desk, call, &mut who).await {
                     Ok(answer) => answer,
-                    Err(refused) => inner.registry.first().refuse(&inner.desk, &refused),
+                    Err(refused) => registry.first().refuse(&inner.desk, &refused),
                 }
             }
             Owner::Surface(surface) => {
                 let asked = call.clone();
-                let told = match self.take(call, &who).await {
+                let told = match self.take(registry, call, &who).await {
                     Ok(call) => surface.call(&inner.desk, call, &mut who).await,
                     Err(error) => Err(error.into()),
                 };
@@ -126,7 +133,7 @@ impl Session {
                 }
                 let answer = match told {
                     Ok(Told::Live(view)) => {
-                        let mut layers = inner.registry.layers().iter().rev();
+                        let mut layers = registry.layers().iter().rev();
                         if let Some(ticket) =
                             layers.find_map(|layer| layer.ticket(&inner.desk, &view, &who))
                         {
@@ -137,14 +144,14 @@ impl Session {
                     Ok(told) => surface.write(&inner.desk, told, &who),
                     Err(refused) => surface.refuse(&inner.desk, &refused),
                 };
-                inner.finish(answer, &asked, surface, &who).await
+                inner.finish(registry, answer, &asked, surface, &who).await
             }
         };
         Ok(result::result(answer, inner.options.is_structured).into())
     }
 
-    async fn take(&self, mut call: Call, who: &Caller) -> Result<Call, Error> {
-        for layer in self.server.0.registry.layers() {
+    async fn take(&self, registry: &Registry, mut call: Call, who: &Caller) -> Result<Call, Error> {
+        for layer in registry.layers() {
             call.arguments = layer.take(&self.server.0.desk, call.arguments, who).await?;
         }
         Ok(call)
@@ -165,9 +172,25 @@ impl Session {
         Ok(true)
     }
 
+    /// Tells a client of each change of the tools, until it is gone. Never returns where they never change.
+    pub(crate) async fn announce_tools(&self, client: Peer<RoleServer>) {
+        let Some(mut watch) = self.server.engine().watch_specs() else {
+            return std::future::pending().await;
+        };
+        loop {
+            watch.changed().await;
+            if self.is_open.load(Ordering::Acquire)
+                && let Err(error) = client.notify_tool_list_changed().await
+            {
+                tracing::debug!(%error, "a client was not told that the tools changed");
+            }
+        }
+    }
+
     async fn method(&self, method: Method, mut who: Caller) -> Result<CustomResult, ErrorData> {
         let inner = &self.server.0;
-        for layer in inner.registry.layers() {
+        let roster = inner.roster();
+        for layer in roster.registry.layers() {
             let extension = layer.extension();
             let is_of_extension = |one: &Extension| one.methods.contains(&method.name.as_str());
             if let Some(extension) = extension.filter(is_of_extension)
@@ -227,7 +250,7 @@ impl ServerHandler for Session {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.begin();
-        Ok(ListToolsResult::with_all_items(self.server.list()))
+        Ok(ListToolsResult::with_all_items(self.server.list().await))
     }
 
     async fn call_tool(

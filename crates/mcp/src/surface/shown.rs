@@ -34,7 +34,7 @@ impl Shown {
             description: text::clip(&spec.description, MAX_DESCRIPTION).to_owned(),
             schema: spec.input_schema.clone(),
             hints: spec.hints,
-            meta: None,
+            meta: spec.meta.clone(),
         }
     }
 }

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use raincheck_core::scope::Scope;
 
-use self::line::Lines;
+pub(crate) use self::line::{Lines, Read};
 use self::outbox::Outbox;
 use self::transport::{Held, Stdio};
 use crate::caller::Connection;
@@ -98,15 +98,17 @@ where
     // Boxed, so that the compiler proves here that the future can move between threads; from
     // outside it cannot see through the generics.
     let opening: Pin<Box<dyn Future<Output = _> + Send>> =
-        Box::pin(rmcp::serve_server(session, transport));
+        Box::pin(rmcp::serve_server(session.clone(), transport));
     let running = match opening.await {
         Ok(running) => running,
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(Error(error.to_string())),
     };
+    let client = running.peer().clone();
     let mut ended = std::pin::pin!(running.waiting());
     tokio::select! {
         _ = &mut ended => {}
+        () = session.announce_tools(client) => {}
         () = closing.cancelled_owned() => {
             if timeout(DRAIN, ended).await.is_err() {
                 tracing::debug!("calls were still open at the end of the connection");

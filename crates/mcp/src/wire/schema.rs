@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jsonschema::{ValidationError, Validator};
 use serde::Serialize;
@@ -17,6 +17,9 @@ use raincheck_core::tool::ToolSpec;
 /// How many faults one answer names.
 const MAX_FAULTS: usize = 5;
 
+/// How many validators are kept.
+const MAX_KEPT: usize = 4096;
+
 /// Tells whether a schema can be used for a tool's inputs.
 ///
 /// # Errors
@@ -25,16 +28,18 @@ pub fn check_schema(schema: &Json) -> Result<(), String> {
     compile(schema).map(|_| ())
 }
 
-/// One validator per tool, compiled when it is first needed.
-#[derive(Debug)]
-pub(crate) struct Validators(HashMap<ToolName, OnceLock<Result<Validator, String>>>);
+/// One validator per tool, compiled when it is first needed, and again when its schema is another.
+#[derive(Debug, Default)]
+pub(crate) struct Validators(Mutex<HashMap<ToolName, Compiled>>);
+
+/// A schema, and what checks it.
+#[derive(Clone, Debug)]
+struct Compiled {
+    schema: Json,
+    validator: Arc<Result<Validator, String>>,
+}
 
 impl Validators {
-    /// Makes room for the validators of these tools.
-    pub(crate) fn new(specs: &[ToolSpec]) -> Self {
-        Self(specs.iter().map(|spec| (spec.name.clone(), OnceLock::new())).collect())
-    }
-
     /// Checks inputs. The answer names each fault by its JSON Pointer and never shows a value, so
     /// that a sensitive one cannot come back.
     ///
@@ -44,10 +49,7 @@ impl Validators {
         if !inputs.is_object() {
             return Err(Error::new(Kind::InvalidParams, "the inputs must be an object"));
         }
-        let Some(slot) = self.0.get(&spec.name) else {
-            return Ok(());
-        };
-        match slot.get_or_init(|| compile(&spec.input_schema)) {
+        match &*self.validator(spec) {
             Ok(validator) if validator.is_valid(inputs) => Ok(()),
             Ok(validator) => Err(refuse(spec, validator.iter_errors(inputs))),
             Err(reason) => {
@@ -56,6 +58,27 @@ impl Validators {
                     .with_hint("correct `input_schema` in the tool's definition"))
             }
         }
+    }
+
+    fn validator(&self, spec: &ToolSpec) -> Arc<Result<Validator, String>> {
+        let compiled = self.all().get(&spec.name).cloned();
+        if let Some(known) = compiled.filter(|known| known.schema == spec.input_schema) {
+            return known.validator;
+        }
+        let validator = Arc::new(compile(&spec.input_schema));
+        let compiled =
+            Compiled { schema: spec.input_schema.clone(), validator: Arc::clone(&validator) };
+        let mut all = self.all();
+        if all.len() >= MAX_KEPT {
+            // Tools that come and go would fill it.
+            all.clear();
+        }
+        all.insert(spec.name.clone(), compiled);
+        validator
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<ToolName, Compiled>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,9 +135,7 @@ mod tests {
         let schema = Json::parse(schema).expect("JSON");
         let spec = ToolSpec::new("render", "Renders", schema);
         let inputs = serde_json::from_str(inputs).expect("JSON");
-        Validators::new(std::slice::from_ref(&spec))
-            .check(&spec, &inputs)
-            .map_err(|error| error.message.to_string())
+        Validators::default().check(&spec, &inputs).map_err(|error| error.message.to_string())
     }
 
     const SCHEMA: &str = r#"{"type":"object","properties":{"frames":{"type":"integer"},
@@ -139,6 +160,18 @@ mod tests {
         let message = check(r#"{"type":"objekt"}"#, "{}").expect_err("no schema");
         assert!(message.contains("the input schema of `render` is unusable"), "{message}");
         assert!(check_schema(&Json::parse("7").expect("JSON")).is_err());
+    }
+
+    #[test]
+    fn a_tool_whose_schema_changed_is_checked_against_the_new_one() {
+        // [TOOL-3] [GATE-5]
+        let spec = |schema| ToolSpec::new("t", "", Json::parse(schema).expect("JSON"));
+        let validators = Validators::default();
+        let inputs = serde_json::json!({"a": 1});
+        let first = spec(r#"{"required":["a"]}"#);
+        assert!(validators.check(&first, &inputs).is_ok());
+        assert!(validators.check(&spec(r#"{"required":["b"]}"#), &inputs).is_err());
+        assert!(validators.check(&first, &inputs).is_ok());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod client;
 mod control;
 mod ends;
 mod flood;
+mod gateway;
 mod layers;
 mod lines;
 mod links;

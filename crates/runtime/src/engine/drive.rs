@@ -171,7 +171,12 @@ impl Engine {
         attempt: Attempt,
         live: &Arc<Live>,
     ) -> Option<Outcome> {
-        let Some(tool) = self.tools.find(attempt.record.task.tool.as_str()) else {
+        let name = attempt.record.task.tool.as_str();
+        let tool = match begin {
+            Begin::Execute => self.tools.find_known(name).await,
+            Begin::Reattach => self.tools.find(name),
+        };
+        let Some(tool) = tool.as_deref() else {
             return Some(match begin {
                 Begin::Execute => Outcome::Failed(no_tool(&attempt)),
                 Begin::Reattach => self.reattach_without_tool(attempt, live).await,

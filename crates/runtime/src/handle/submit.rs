@@ -55,7 +55,7 @@ impl Handle {
     ) -> Result<Submission, Error> {
         let kernel = &self.engine.kernel;
         kernel.admit(Need::Work).await?;
-        let Some(tool) = self.engine.tools.find(request.tool.as_str()) else {
+        let Some(tool) = self.engine.tools.find_known(request.tool.as_str()).await else {
             let message = format!("no tool is named `{}`", request.tool);
             return Err(Error::new(Kind::UnknownTool, message));
         };

@@ -66,7 +66,7 @@ pub(super) async fn call(desk: &Desk, arguments: &Json, who: &Caller) -> Result<
     let mut request = Request::new(tool, raw_inputs(arguments)?, who.scope().clone());
     read_wishes(&mut fields, &mut request)?;
     let engine = desk.engine();
-    if let Some(spec) = engine.spec(request.tool.as_str()) {
+    if let Some(spec) = engine.known_spec(request.tool.as_str()).await {
         desk.check(&spec, &inputs)?;
     }
     let tool = request.tool.clone();

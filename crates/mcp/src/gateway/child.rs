@@ -1,0 +1,216 @@
+//! A program as the other server: MCP on its standard streams, the rest on its standard error.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::process::{Child, ChildStderr};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use raincheck_core::log::Stream;
+use raincheck_core::text;
+
+use super::calls::Calls;
+use super::connect::{Connect, Why, Wires};
+use crate::transport::stdio::{Lines, Read};
+
+/// How long the program has to end by itself once its input is closed, and again once it was asked to.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// The longest line of standard error that is taken whole.
+const MAX_LINE: usize = 64 << 10;
+
+/// How many of its last lines are shown when it does not start.
+const N_LAST: usize = 8;
+
+/// A program, its arguments, and where it runs. It gets the whole environment of this process: it is
+/// configured as if it were started by the client itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// The folder that it runs in; that of this process where none is named.
+    pub folder: Option<PathBuf>,
+}
+
+impl Command {
+    /// Names a program.
+    #[must_use]
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self { program: program.into(), arguments: Vec::new(), folder: None }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+}
+
+#[async_trait]
+impl Connect for Command {
+    fn name(&self) -> String {
+        let program = PathBuf::from(&self.program);
+        let name = program.file_name().unwrap_or(&self.program).to_string_lossy().into_owned();
+        text::escape(text::clip(&name, 100)).into_owned()
+    }
+
+    async fn connect(&self, calls: &Arc<Calls>) -> Result<Wires, Why> {
+        let mut command = tokio::process::Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        // What it starts is ended with it.
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|error| Why::new(format!("`{}` cannot be started: {error}", self.name())))?;
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
+            return Err(Why::new("its standard streams cannot be used"));
+        };
+        let end = CancellationToken::new();
+        let beside = Box::pin(attend(child, stderr, end.clone(), Arc::clone(calls)));
+        Ok(Wires { reader: Box::new(stdout), writer: Box::new(stdin), beside, end })
+    }
+}
+
+/// Reads what the program says on standard error until it ends, and ends it when told to.
+async fn attend(
+    mut child: Child,
+    stderr: ChildStderr,
+    end: CancellationToken,
+    calls: Arc<Calls>,
+) -> Why {
+    let group = Group::of(&child);
+    let last = Last::default();
+    let mut heard = std::pin::pin!(hear(stderr, &calls, &last));
+    let mut is_heard = false;
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status.ok(),
+            () = &mut heard, if !is_heard => is_heard = true,
+            () = end.cancelled() => break stop(&mut child, &group).await,
+        }
+    };
+    // What it started and left behind goes with it.
+    group.kill();
+    if !is_heard {
+        // What it said last is on its way.
+        let _ = timeout(GRACE, heard).await;
+    }
+    Why { words: ended(status), said: last.text() }
+}
+
+/// Ends the program: by its input, which is closed already, then by a signal, then by force.
+async fn stop(child: &mut Child, group: &Group) -> Option<ExitStatus> {
+    if let Ok(status) = timeout(GRACE, child.wait()).await {
+        return status.ok();
+    }
+    group.terminate();
+    if let Ok(status) = timeout(GRACE, child.wait()).await {
+        return status.ok();
+    }
+    group.kill();
+    child.kill().await.ok()?;
+    child.wait().await.ok()
+}
+
+fn ended(status: Option<ExitStatus>) -> String {
+    match status {
+        Some(status) => match status.code() {
+            Some(code) => format!("it ended with exit code {code}"),
+            None => "it was ended by a signal".to_owned(),
+        },
+        None => "it ended".to_owned(),
+    }
+}
+
+async fn hear(stderr: ChildStderr, calls: &Calls, last: &Last) {
+    let mut lines = Lines::new(stderr, MAX_LINE);
+    loop {
+        match lines.next().await {
+            Ok(Read::Line(line)) => {
+                calls.line(Stream::Stderr, &line).await;
+                last.push(&line);
+            }
+            Ok(Read::TooLong) => {}
+            Ok(Read::End) | Err(_) => return,
+        }
+    }
+}
+
+/// The last lines that were said.
+#[derive(Debug, Default)]
+struct Last(Mutex<VecDeque<String>>);
+
+impl Last {
+    fn push(&self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == N_LAST {
+            lines.pop_front();
+        }
+        lines.push_back(text::clip(&line, 500).to_owned());
+    }
+
+    fn text(&self) -> String {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.make_contiguous().join("\n")
+    }
+}
+
+/// The processes that the program and what it started belong to.
+struct Group {
+    #[cfg(unix)]
+    id: Option<rustix::process::Pid>,
+}
+
+#[cfg(unix)]
+impl Group {
+    fn of(child: &Child) -> Self {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Self { id: id.and_then(rustix::process::Pid::from_raw) }
+    }
+
+    fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    fn kill(&self) {
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        if let Some(id) = self.id {
+            // Nobody may be left in it.
+            let _ = rustix::process::kill_process_group(id, signal);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Group {
+    fn of(_: &Child) -> Self {
+        Self {}
+    }
+
+    fn terminate(&self) {}
+
+    fn kill(&self) {}
+}
