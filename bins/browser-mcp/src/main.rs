@@ -29,7 +29,7 @@ const BINARY: &str = "browser-mcp";
 /// What the shared commands have to know of it.
 const THIS: Binary = Binary {
     name: BINARY,
-    sections: &["store", "browser", "clients", "cache"],
+    sections: &["store", "browser", "clients", "cache", "http"],
     while_running: "Whether a browser is connected: ask the server's client to call observe health",
     while_stopped: "Start one from an MCP client: browser-mcp serve",
     on_shared_store: "end one of them, or use its client: one server has the browser",

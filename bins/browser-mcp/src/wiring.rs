@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use raincheck::core::error::Error;
 use raincheck::core::ids::LaneId;
 use raincheck::mcp::surfaces::browser::{self, Browser as Words};
-use raincheck::mcp::{Streams, take_stdout};
+use raincheck::mcp::take_stdout;
 use raincheck::runtime::{Clock as _, SystemClock};
-use raincheck::{Builder, Raincheck};
+use raincheck::{Builder, LoopbackConfig, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Limits, Store};
 use raincheck_app::host::{self, Host};
@@ -18,7 +18,8 @@ use raincheck_store_sqlite::{Options, SqliteStore};
 
 use crate::{BINARY, THIS, places};
 
-/// Serves MCP on standard input and output until the client goes or the process is told to end.
+/// Serves MCP on standard input and output, or over HTTP, until the client goes or the process is told
+/// to end.
 pub(crate) fn serve(
     shared: &Shared,
     serving: &Serving,
@@ -30,11 +31,9 @@ pub(crate) fn serve(
     if serving.wait_s.is_some() && limits.span("default_wait_ms").is_some() {
         tracing::warn!("--wait-s has no effect: --default-wait-ms, or its variable, comes first");
     }
-    host::run(&THIS, async |stop| {
+    host::run(&THIS, &host, async |stop| {
         let server = compose(shared, serving, &host, (port, limits));
-        let streams = Streams::standard(stdout);
-        let streams = streams.map_err(|error| THIS.failed("use the streams", &error))?;
-        server.serve(streams, stop).await.map_err(|error| THIS.failed("serve", &error))
+        host::serve(&THIS, &host, server, stdout, stop).await
     })
 }
 
@@ -61,7 +60,7 @@ impl browser::Bridge for Bridge {
 fn compose(
     shared: &Shared,
     serving: &Serving,
-    Host { file, paths, unplaced, .. }: &Host,
+    Host { file, paths, unplaced, http, .. }: &Host,
     (port, limits): (u16, &Limits),
 ) -> Builder {
     let store = shared.store(file, &paths.home);
@@ -79,6 +78,9 @@ fn compose(
                 tokio::join!(lanes, listener);
             }
         });
+    if http.is_some() {
+        server = server.listening(LoopbackConfig::new().announced_in(paths.endpoints()));
+    }
     if let Store::Path(path) = &store {
         let store = SqliteStore::new(Options::process(path));
         server = match create_folder_of(path) {

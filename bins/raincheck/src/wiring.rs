@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use raincheck::core::ids::LaneId;
 use raincheck::core::lane;
 use raincheck::mcp::gateway::Gateway;
-use raincheck::mcp::{Streams, take_stdout};
+use raincheck::mcp::take_stdout;
 use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
 use raincheck::{Builder, LoopbackConfig, Raincheck};
@@ -27,7 +27,8 @@ pub(crate) enum Tools {
     Wrapped(Gateway),
 }
 
-/// Serves MCP on standard input and output until the client goes or the process is told to end.
+/// Serves MCP on standard input and output, or over HTTP, until the client goes or the process is told
+/// to end.
 pub(crate) fn serve(
     shared: &Shared,
     serving: &Serving,
@@ -39,11 +40,9 @@ pub(crate) fn serve(
         tracing::warn!("{}", without_tools(shared));
     }
     let stdout = take_stdout().map_err(|error| THIS.failed("take standard output", &error))?;
-    host::run(&THIS, async |stop| {
+    host::run(&THIS, &host, async |stop| {
         let server = compose(shared, serving, &host, tools)?;
-        let streams = Streams::standard(stdout);
-        let streams = streams.map_err(|error| THIS.failed("use the streams", &error))?;
-        server.serve(streams, stop).await.map_err(|error| THIS.failed("serve", &error))
+        host::serve(&THIS, &host, server, stdout, stop).await
     })
 }
 

@@ -35,7 +35,7 @@ const BINARY: &str = "unity-mcp";
 /// What the shared commands have to know of it.
 const THIS: Binary = Binary {
     name: BINARY,
-    sections: &["store", "unity", "clients", "cache"],
+    sections: &["store", "unity", "clients", "cache", "http"],
     while_running: "Whether an editor is connected: ask the server's client to call get_editor_state",
     while_stopped: "Start one from an MCP client: unity-mcp --project DIR",
     on_shared_store: "end one of them, or use its client: one server has the editor of a project",

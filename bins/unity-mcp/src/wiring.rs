@@ -1,9 +1,9 @@
 //! The composition: the bridge, its store, the words of operations.
 
 use raincheck::mcp::surfaces::operations::Operations;
-use raincheck::mcp::{Streams, take_stdout};
+use raincheck::mcp::take_stdout;
 use raincheck::runtime::{Clock as _, SystemClock};
-use raincheck::{Builder, Raincheck};
+use raincheck::{Builder, LoopbackConfig, Raincheck};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Limits, Store};
 use raincheck_app::host::{self, Host};
@@ -17,7 +17,8 @@ use crate::place::Place;
 use crate::words::Words;
 use crate::{BINARY, THIS, UnityFlags};
 
-/// Serves MCP on standard input and output until the client goes or the process is told to end.
+/// Serves MCP on standard input and output, or over HTTP, until the client goes or the process is told
+/// to end.
 pub(crate) fn serve(
     shared: &Shared,
     serving: &Serving,
@@ -30,11 +31,9 @@ pub(crate) fn serve(
     if serving.wait_s.is_some() && limits.span("default_timeout_s").is_some() {
         tracing::warn!("--wait-s has no effect: --default-timeout-s, or its variable, comes first");
     }
-    host::run(&THIS, async |stop| {
+    host::run(&THIS, &host, async |stop| {
         let server = compose(shared, serving, &host, (place, unity, limits));
-        let streams = Streams::standard(stdout);
-        let streams = streams.map_err(|error| THIS.failed("use the streams", &error))?;
-        server.serve(streams, stop).await.map_err(|error| THIS.failed("serve", &error))
+        host::serve(&THIS, &host, server, stdout, stop).await
     })
 }
 
@@ -42,7 +41,7 @@ pub(crate) fn serve(
 fn compose(
     shared: &Shared,
     serving: &Serving,
-    Host { file, paths, unplaced, .. }: &Host,
+    Host { file, paths, unplaced, http, .. }: &Host,
     (place, unity, limits): (&Place, &UnityFlags, &Limits),
 ) -> Builder {
     let store = shared.store(file, &paths.home);
@@ -74,6 +73,9 @@ fn compose(
                 tokio::join!(lanes, listener);
             }
         });
+    if http.is_some() {
+        server = server.listening(LoopbackConfig::new().announced_in(paths.endpoints()));
+    }
     if let Store::Path(path) = &store {
         let store = SqliteStore::new(Options::full(path));
         server = match create_folder_of(path) {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -90,6 +91,14 @@ pub struct Serving {
     #[arg(long, global = true, value_name = "SECONDS", env = "RAINCHECK_WAIT_S")]
     #[arg(value_parser = seconds, allow_hyphen_values = true)]
     pub wait_s: Option<Duration>,
+    /// Serve MCP over HTTP at this address instead of standard input and output: a port, or HOST:PORT
+    #[arg(long, global = true, value_name = "ADDR", env = "RAINCHECK_HTTP")]
+    #[arg(value_parser = http_address)]
+    pub http: Option<SocketAddr>,
+    /// Let other machines reach the address of --http; it needs a token
+    #[arg(long, global = true, env = "RAINCHECK_ALLOW_REMOTE")]
+    #[arg(value_parser = clap::builder::BoolishValueParser::new())]
+    pub allow_remote: bool,
 }
 
 /// Subcommands that every binary has; none given is `serve`.
@@ -134,6 +143,17 @@ pub enum ConfigAction {
     },
     /// Print the JSON Schema of the file, for editors
     Schema,
+}
+
+/// Reads the address that `--http` names: a port of loopback, or a host and a port.
+pub(crate) fn http_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    local.as_deref().unwrap_or(text).parse().map_err(|_| {
+        "write a port, or a numeric host and a port, such as 127.0.0.1:7700".to_owned()
+    })
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -14,6 +14,7 @@ mod schema;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -65,6 +66,8 @@ pub struct File {
     pub unity: Limits,
     /// What `[cache]` sets.
     pub cache: Cache,
+    /// What `[http]` sets.
+    pub http: Http,
     /// The sections that the file has.
     pub sections: Vec<&'static str>,
 }
@@ -93,6 +96,32 @@ impl Default for Cache {
     fn default() -> Self {
         Self { is_enabled: true, limits: Limits::default(), warm: Vec::new() }
     }
+}
+
+/// Where MCP is served over HTTP, and to whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Http {
+    /// The address; `--http` comes before it.
+    pub listen: Option<SocketAddr>,
+    /// Whether other machines may reach it.
+    pub allows_remote: bool,
+    /// Whether callers of this machine need no token.
+    pub is_anonymous: bool,
+    /// Names that it is called by.
+    pub names: Vec<String>,
+    /// Origins whose pages may call.
+    pub origins: Vec<String>,
+    /// The owners, each with the place of its token.
+    pub tokens: Vec<(String, TokenFrom)>,
+}
+
+/// Where a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenFrom {
+    /// In a file; a relative path begins at the folder of the configuration.
+    File(PathBuf),
+    /// In a variable of the environment.
+    Variable(String),
 }
 
 /// A call whose answer is kept ahead.
@@ -179,6 +208,7 @@ impl File {
             browser: Limits::default(),
             unity: Limits::default(),
             cache: Cache::default(),
+            http: Http::default(),
             sections: Vec::new(),
         }
     }

@@ -4,6 +4,9 @@ use std::future::Future;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use raincheck::mcp::Streams;
+use raincheck::mcp::stdio::Stdout;
+use raincheck::{Builder, HttpConfig};
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +17,7 @@ use crate::failure::Failure;
 use crate::instance::{self, Card, Instance};
 use crate::logging::{self, Guard};
 use crate::paths::Paths;
-use crate::{lifecycle, terminal};
+use crate::{http, lifecycle, terminal};
 
 /// The threads that answer requests and drive the engine; tools are programs or peers of their own.
 const N_THREADS: usize = 2;
@@ -28,6 +31,8 @@ pub struct Host {
     pub paths: Paths,
     /// Why no folder for state could be told, where none could.
     pub unplaced: Option<Failure>,
+    /// How it is reached over HTTP, where it is.
+    pub http: Option<HttpConfig>,
     _logging: Guard,
 }
 
@@ -41,6 +46,7 @@ impl Host {
         lifecycle::unblock_signals();
         let file = shared.load(binary, serving)?;
         let (paths, unplaced) = Paths::of_server(binary.name, shared);
+        let http = http::read(serving, &file, &shared.scope)?;
         let logging = logging::start(shared)?;
         lifecycle::log_panics();
         if let Some(failure) = unplaced.clone().or_else(|| paths.create().err()) {
@@ -49,11 +55,34 @@ impl Host {
         for section in file.idle_sections(binary) {
             tracing::info!(section, "a section of the configuration has no effect on this binary");
         }
-        if std::io::stdin().is_terminal() {
+        if http.is_none() && std::io::stdin().is_terminal() {
             terminal::complain("waiting for an MCP client on standard input; Ctrl-C ends\n");
         }
-        Ok(Self { file, paths, unplaced, _logging: logging })
+        Ok(Self { file, paths, unplaced, http, _logging: logging })
     }
+}
+
+/// Serves a server to its client on standard input and output, or over HTTP, until the client goes or
+/// `stop` fires.
+///
+/// # Errors
+/// Why it could not be served.
+pub async fn serve(
+    binary: &Binary,
+    host: &Host,
+    server: Builder,
+    stdout: Stdout,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
+    let served = match host.http.clone() {
+        Some(http) => server.serve_http(http, stop).await,
+        None => {
+            let streams = Streams::standard(stdout);
+            let streams = streams.map_err(|error| binary.failed("use the streams", &error))?;
+            server.serve(streams, stop).await
+        }
+    };
+    served.map_err(|error| binary.failed("serve", &error))
 }
 
 /// Runs a session on threads of its own until it ends. It is given what fires when the process is told
@@ -61,7 +90,11 @@ impl Host {
 ///
 /// # Errors
 /// Why the session failed, or could not begin.
-pub fn run<F>(binary: &Binary, session: impl FnOnce(CancellationToken) -> F) -> Result<(), Failure>
+pub fn run<F>(
+    binary: &Binary,
+    host: &Host,
+    session: impl FnOnce(CancellationToken) -> F,
+) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>>,
 {
@@ -70,20 +103,22 @@ where
         .enable_all()
         .build()
         .map_err(|error| binary.failed("start the runtime", &error))?;
-    let served = runtime.block_on(until_told(binary, session));
+    let served = runtime.block_on(until_told(binary, host, session));
     runtime.shutdown_background();
     served
 }
 
 async fn until_told<F>(
     binary: &Binary,
+    host: &Host,
     session: impl FnOnce(CancellationToken) -> F,
 ) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>>,
 {
     let stop = CancellationToken::new();
-    let told = lifecycle::until_told(stop.clone());
+    // Whoever starts a server on standard input is its client; one that listens outlives who started it.
+    let told = lifecycle::until_told(stop.clone(), host.http.is_none());
     let told = told.map_err(|error| binary.failed("listen for signals", &error))?;
     let session = async {
         let served = session(stop.clone()).await;

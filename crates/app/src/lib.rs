@@ -27,6 +27,8 @@ pub mod logging;
 
 pub mod lifecycle;
 
+mod http;
+
 pub mod host;
 
 pub mod doctor;

@@ -48,15 +48,19 @@ pub fn unblock_signals() {
     }
 }
 
-/// Prepares to be told to end: by a signal, or by the death of the process that started this one.
+/// Prepares to be told to end: by a signal, or, where it `follows_parent`, by the death of the process
+/// that started this one.
 ///
 /// The future fires `stop` and ends; it also ends when somebody else fires it. It is to be made
 /// inside the runtime.
 ///
 /// # Errors
 /// When the system does not let the process listen.
-pub fn until_told(stop: CancellationToken) -> io::Result<impl Future<Output = ()>> {
-    let mut signals = signals::Signals::install()?;
+pub fn until_told(
+    stop: CancellationToken,
+    follows_parent: bool,
+) -> io::Result<impl Future<Output = ()>> {
+    let mut signals = signals::Signals::install(follows_parent)?;
     Ok(async move {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -85,26 +89,32 @@ mod signals {
         terminate: Signal,
         interrupt: Signal,
         hang_up: Signal,
-        parent: parent::Watch,
+        parent: Option<parent::Watch>,
     }
 
     impl Signals {
-        pub(super) fn install() -> io::Result<Self> {
+        pub(super) fn install(follows_parent: bool) -> io::Result<Self> {
             Ok(Self {
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
                 hang_up: signal(SignalKind::hangup())?,
-                parent: parent::Watch::start()?,
+                parent: follows_parent.then(parent::Watch::start).transpose()?,
             })
         }
 
         /// Waits for the first of them and names it.
         pub(super) async fn next(&mut self) -> &'static str {
+            let parent = async {
+                match &mut self.parent {
+                    Some(parent) => parent.died().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 _ = self.terminate.recv() => "SIGTERM",
                 _ = self.interrupt.recv() => "SIGINT",
                 _ = self.hang_up.recv() => "SIGHUP",
-                () = self.parent.died() => "the parent process died",
+                () = parent => "the parent process died",
             }
         }
     }
@@ -170,7 +180,7 @@ mod signals {
     pub(super) struct Signals;
 
     impl Signals {
-        pub(super) fn install() -> io::Result<Self> {
+        pub(super) fn install(_follows_parent: bool) -> io::Result<Self> {
             Ok(Self)
         }
 
@@ -203,7 +213,7 @@ mod tests {
     #[tokio::test]
     async fn a_hang_up_fires_the_stop() {
         let stop = CancellationToken::new();
-        let told = until_told(stop.clone()).expect("listening");
+        let told = until_told(stop.clone(), true).expect("listening");
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)
             .expect("sent");
         told.await;

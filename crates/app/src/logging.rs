@@ -21,7 +21,7 @@ pub use queue::{Line, Queue};
 
 /// What is logged when nobody says otherwise: the life of the process, and what is wrong. Every step
 /// of every task is one level further, at `info`.
-pub const DEFAULT_FILTER: &str = "warn,rmcp::service=error,raincheck_app=info,raincheck::wiring=info,browser_mcp=info,raincheck_browser=info,unity_mcp=info,raincheck_unity=info";
+pub const DEFAULT_FILTER: &str = "warn,rmcp::service=error,raincheck_app=info,raincheck::wiring=info,raincheck::http=info,browser_mcp=info,raincheck_browser=info,unity_mcp=info,raincheck_unity=info";
 
 /// How long the end of the process waits for the last lines.
 const LAST_LINES: Duration = Duration::from_millis(100);

@@ -10,8 +10,9 @@ use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use http::header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN, TRANSFER_ENCODING, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use raincheck_core::scope::Scope;
 
 use crate::options::{Bearer, Limits, Options, Origin, Policy};
 use crate::refusal::Refusal;
@@ -53,7 +54,12 @@ pub(crate) fn router(options: Options, hosts: Hosts, secret: Secret, health: Rou
     let mut all = health;
     for surface in options.surfaces.into_iter().filter(|surface| surface.routes.has_routes()) {
         let mut policy = surface.policy;
-        if is_remote && policy.bearer == Bearer::Optional {
+        let is_open = match &policy.bearer {
+            Bearer::Optional => true,
+            Bearer::Named(keys) => keys.is_open(),
+            Bearer::Required | Bearer::SignedUrl | Bearer::Handshake => false,
+        };
+        if is_remote && is_open {
             policy.bearer = Bearer::Required;
         }
         let door = Arc::new(Door { listener: Arc::clone(&listener), policy });
@@ -109,36 +115,54 @@ impl Listener {
 async fn enter_surface(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     match door.check(request).await {
         Ok(request) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => door.refuse(refusal),
     }
 }
 
 impl Door {
     async fn check(&self, request: Request) -> Result<Request, Refusal> {
         check_origin(request.headers(), &self.policy.origin)?;
-        self.check_bearer(request.headers())?;
+        let owner = self.check_bearer(request.headers()).await?;
         body::check(&request, &self.policy)?;
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        if let Some(owner) = owner {
+            head.extensions.insert(owner);
+        }
         let bytes = body::read(body, self.policy.max_body, self.listener.limits.body).await?;
         Ok(Request::from_parts(head, Body::from(bytes)))
     }
 
-    fn check_bearer(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let is_needed = match self.policy.bearer {
-            Bearer::Required => true,
-            Bearer::Optional => false,
-            Bearer::SignedUrl | Bearer::Handshake => return Ok(()),
-        };
-        let offered = one(headers, &AUTHORIZATION).map_err(|_| Refusal::NoBearer)?;
-        match offered {
-            None if is_needed => Err(Refusal::NoBearer),
-            None => Ok(()),
-            Some(value) => {
-                let token = value.to_str().ok().and_then(bearer);
-                let is_right = token.is_some_and(|token| self.listener.secret.is(token));
-                if is_right { Ok(()) } else { Err(Refusal::NoBearer) }
-            }
+    /// Checks who calls; returns the owner where tokens say who that is.
+    async fn check_bearer(&self, headers: &HeaderMap) -> Result<Option<Scope>, Refusal> {
+        if matches!(self.policy.bearer, Bearer::SignedUrl | Bearer::Handshake) {
+            return Ok(None);
         }
+        let offered = one(headers, &AUTHORIZATION).map_err(|_| Refusal::NoBearer)?;
+        let token = match offered {
+            None => None,
+            Some(value) => Some(value.to_str().ok().and_then(bearer).ok_or(Refusal::NoBearer)?),
+        };
+        if let Bearer::Named(keys) = &self.policy.bearer {
+            return keys.owner(token).await.map(Some).ok_or(Refusal::NoBearer);
+        }
+        let is_right = match token {
+            None => self.policy.bearer == Bearer::Optional,
+            Some(token) => self.listener.secret.is(token),
+        };
+        if is_right { Ok(None) } else { Err(Refusal::NoBearer) }
+    }
+
+    /// Answers a request that does not pass.
+    fn refuse(&self, refusal: Refusal) -> Response {
+        let mut response = refusal.into_response();
+        if refusal == Refusal::NoBearer
+            && let Bearer::Named(keys) = &self.policy.bearer
+            && let Some(challenge) = keys.challenge()
+            && let Ok(challenge) = HeaderValue::from_str(&challenge)
+        {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
     }
 }
 

@@ -19,6 +19,8 @@ pub mod awake;
 
 mod error;
 
+mod keys;
+
 mod options;
 
 mod secret;
@@ -37,6 +39,8 @@ mod refusal;
 
 pub mod artifacts;
 
+mod mount;
+
 pub mod control;
 
 mod folder;
@@ -52,6 +56,8 @@ pub mod client;
 pub mod websocket;
 
 pub use error::{Error, ErrorKind};
+pub use keys::{Issued, Keys};
+pub use mount::at;
 pub use options::{Bearer, Later, Limits, Options, Origin, Policy, Surface};
 pub use secret::Secret;
 pub use service::{Accept, Info, Service, Sockets, bind, can_listen, over};

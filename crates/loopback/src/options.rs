@@ -9,6 +9,7 @@ use axum::Router;
 
 use crate::endpoint::Place;
 use crate::error::{Error, random_name};
+use crate::keys::Keys;
 use crate::secret::Secret;
 
 /// Everything a listener needs to know.
@@ -20,6 +21,8 @@ pub struct Options {
     pub protocol: u32,
     /// Where to listen. A port that is taken is left to its owner and another is used; 0 is any port.
     pub address: SocketAddr,
+    /// Whether another port than the one of `address` is no use: clients have it written down.
+    pub is_exact: bool,
     /// Where the last port is kept: while `address` has port 0, it is used again when it is free.
     pub kept_port: Option<PathBuf>,
     /// Whether an address that other machines reach is meant; it needs a `token` too.
@@ -59,6 +62,7 @@ impl Options {
             name,
             protocol: 1,
             address: (Ipv4Addr::LOCALHOST, 0).into(),
+            is_exact: false,
             kept_port: None,
             allow_remote: false,
             token: None,
@@ -139,7 +143,7 @@ impl Origin {
 }
 
 /// Whether a request must carry the secret in its `Authorization` header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bearer {
     /// It must.
     Required,
@@ -149,6 +153,8 @@ pub enum Bearer {
     SignedUrl,
     /// The header is not looked at: both ends prove themselves after the upgrade.
     Handshake,
+    /// It must carry one of these tokens, which say who calls.
+    Named(Keys),
 }
 
 /// The limits of connections and requests [SEC-6]. Times count what the process could run.

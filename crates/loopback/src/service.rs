@@ -97,7 +97,11 @@ pub async fn bind(options: Options) -> Result<(Service, Info), Error> {
     let last = kept.as_deref().and_then(port::last);
     let mut asked = options.address;
     asked.set_port(last.unwrap_or(asked.port()));
-    let sockets = Sockets::open(asked).await.map_err(|error| {
+    let opened = match options.is_exact {
+        true => Sockets::open_exactly(asked).await,
+        false => Sockets::open(asked).await,
+    };
+    let sockets = opened.map_err(|error| {
         let message = format!("cannot listen on `{asked}`; choose another address");
         Error::new(ErrorKind::Address, message).because(error)
     })?;

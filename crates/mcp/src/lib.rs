@@ -45,5 +45,7 @@ pub use self::control::{Control, Reply};
 pub use self::server::{Clash, Options, Server, Starter};
 pub use self::surface::{Answered, Call, Desk, Extension, Layer, Links, Method, Shown, Surface};
 pub use self::surfaces::canonical::{Listing, Record};
+#[cfg(feature = "http")]
+pub use self::transport::http::{self, HttpBody, HttpOptions, HttpService};
 pub use self::transport::stdio::{self, Streams, serve_stdio, take_stdout};
 pub use self::wire::check_schema;

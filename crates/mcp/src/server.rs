@@ -34,6 +34,8 @@ pub use self::options::{Options, Starter};
 pub use self::registry::Clash;
 
 pub(crate) use self::backlog::Backlog;
+#[cfg(feature = "http")]
+pub(crate) use self::flight::InFlight;
 pub(crate) use self::flight::{Flights, Refusal};
 pub(crate) use self::handler::Session;
 pub(crate) use self::line::{to_line, written};
@@ -72,7 +74,16 @@ impl Server {
         self.0.desk.engine()
     }
 
-    fn start(&self) {
+    /// Returns the schema of a tool's arguments.
+    #[cfg(feature = "http")]
+    pub(crate) fn input_schema(&self, tool: &str) -> Option<Json> {
+        let roster = self.roster();
+        let shown = roster.registry.shown().find(|shown| shown.name == tool);
+        shown.map(|shown| shown.schema.clone())
+    }
+
+    /// Starts the engine, if nobody has: for a server that is there to stay, whoever calls it.
+    pub fn start(&self) {
         let starter = self.0.starter.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(start) = starter {
             start();

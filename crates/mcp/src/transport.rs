@@ -1,3 +1,8 @@
 //! How clients are reached.
 
+mod refusals;
+
+#[cfg(feature = "http")]
+pub mod http;
+
 pub mod stdio;

@@ -43,7 +43,7 @@
 //!
 //! # Parts
 //! [`core`] is the contract as data, [`runtime`] the engine. Features choose the rest: `mcp` (on by
-//! default) the MCP facade, `cache` handles for answers that are too large to send, `loopback` links to artifacts, `process` any program as a tool, `schemars` input
+//! default) the MCP facade, `cache` handles for answers that are too large to send, `loopback` links to artifacts, `http` Streamable HTTP, `process` any program as a tool, `schemars` input
 //! schemas derived from types.
 
 mod builder;
@@ -51,6 +51,9 @@ mod builder;
 mod tool;
 
 mod tool_error;
+
+#[cfg(feature = "http")]
+mod http;
 
 #[cfg(feature = "loopback")]
 mod listener;
@@ -72,6 +75,8 @@ pub use builder::{Builder, Raincheck};
 #[cfg(feature = "process")]
 pub use child::supervisor;
 pub use child::{Role, child_main};
+#[cfg(feature = "http")]
+pub use http::HttpConfig;
 #[cfg(feature = "loopback")]
 pub use listener::LoopbackConfig;
 pub use raincheck_runtime::TaskContext;

@@ -5,17 +5,27 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "http")]
+use std::sync::OnceLock;
 
+#[cfg(feature = "http")]
+use crate::http::HttpConfig;
 use async_trait::async_trait;
 use raincheck_core::ids::ArtifactId;
+#[cfg(feature = "http")]
+use raincheck_core::scope::Scope;
 use raincheck_core::task::Artifact;
 use raincheck_core::time::Timestamp;
+#[cfg(feature = "http")]
+use raincheck_loopback::Keys;
 use raincheck_loopback::artifacts::{
     self, ArtifactSource, Artifacts, OpenArtifact, Signer, open_beneath,
 };
 use raincheck_loopback::endpoint::{self, Kind, Place};
 use raincheck_loopback::{Error, Info, Options, Secret, Service, Surface, bind, control};
 use raincheck_mcp::{Control, Layer, Links};
+#[cfg(feature = "http")]
+use raincheck_mcp::{HttpOptions, HttpService, Server};
 use raincheck_runtime::{Handle, Kept};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
@@ -41,6 +51,9 @@ const NAME: &str = "raincheck";
 pub struct LoopbackConfig {
     persist_in: Option<PathBuf>,
     endpoints: Option<PathBuf>,
+    announced: Option<PathBuf>,
+    #[cfg(feature = "http")]
+    http: Option<HttpConfig>,
 }
 
 impl LoopbackConfig {
@@ -65,6 +78,29 @@ impl LoopbackConfig {
         self.endpoints = Some(folder.into());
         self
     }
+
+    /// Writes `<folder>/<instance>/endpoint.json` while it listens, for whoever may read it.
+    #[must_use]
+    pub fn announced_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.announced = Some(folder.into());
+        self
+    }
+
+    /// Listens where clients of other programs call.
+    #[cfg(feature = "http")]
+    pub(crate) fn reached_over(mut self, http: HttpConfig) -> Self {
+        self.http = Some(http);
+        self
+    }
+
+    /// Says where to listen, and how a client may call the listener.
+    fn placed(&self, options: Options) -> Options {
+        #[cfg(feature = "http")]
+        if let Some(http) = &self.http {
+            return http.placed(options);
+        }
+        options
+    }
 }
 
 /// The listener of one server, open or not. Cloning is cheap.
@@ -81,6 +117,9 @@ struct Inner {
     /// The listener while it serves.
     serving: TaskTracker,
     open: OnceCell<Open>,
+    /// What is served at `/mcp`, and to whom.
+    #[cfg(feature = "http")]
+    mcp: OnceLock<(HttpService, Keys, Scope)>,
 }
 
 /// What links are written with.
@@ -88,6 +127,9 @@ struct Inner {
 struct Open {
     url: String,
     signer: Signer,
+    /// The endpoint file.
+    #[cfg(feature = "http")]
+    announced: Option<PathBuf>,
 }
 
 impl Listener {
@@ -106,7 +148,28 @@ impl Listener {
             stop,
             serving: TaskTracker::new(),
             open: OnceCell::new(),
+            #[cfg(feature = "http")]
+            mcp: OnceLock::new(),
         }))
+    }
+
+    /// Serves MCP to whoever shows one of the keys, until `stop` fires and the last requests are answered.
+    #[cfg(feature = "http")]
+    pub(crate) async fn serve_mcp(
+        &self,
+        server: Server,
+        (keys, scope): (Keys, Scope),
+        stop: CancellationToken,
+    ) -> io::Result<()> {
+        let options = HttpOptions { pages: None, ..HttpOptions::new(None) };
+        let service = HttpService::new(server.clone(), options);
+        self.0.mcp.set((service.clone(), keys, scope)).ok();
+        let open = self.open().await?;
+        crate::http::announce(&open.url, open.announced.as_deref());
+        server.start();
+        stop.cancelled().await;
+        service.close().await;
+        Ok(())
     }
 
     /// Opens at the start what the owner's programs call, then waits until everything is closed.
@@ -147,9 +210,11 @@ impl Listener {
         };
         let signer = Signer::new(secret);
         let (listener, links) = (self.clone(), signer.clone());
-        let mut options = Options { kept_port, ..Options::new(NAME)? }
-            .serving_later(move || listener.surfaces(links));
-        if let Some(folder) = &listening.endpoints {
+        let secret = Secret::random()?;
+        let options = Options { kept_port, token: Some(secret.clone()), ..Options::new(NAME)? };
+        let mut options =
+            listening.placed(options).serving_later(move || listener.surfaces(links, &secret));
+        if let Some(folder) = listening.endpoints.as_ref().or(listening.announced.as_ref()) {
             let n_swept = endpoint::sweep(folder);
             if n_swept > 0 {
                 tracing::info!(n_swept, "removed the endpoint files of killed servers");
@@ -157,12 +222,20 @@ impl Listener {
             let path = endpoint::of_instance(folder, &options.instance_id);
             options.endpoint = Some(Place { path, kind: Kind::Http, started_at: *started_at });
         }
+        #[cfg(feature = "http")]
+        let announced = options.endpoint.as_ref().map(|place| place.path.clone());
         let (service, Info { url, .. }) = bind(options).await?;
-        Ok((service, Open { url, signer }))
+        let open = Open {
+            url,
+            signer,
+            #[cfg(feature = "http")]
+            announced,
+        };
+        Ok((service, open))
     }
 
     /// Makes what is served, with the first connection. It holds this listener while it serves.
-    fn surfaces(self, signer: Signer) -> Vec<Surface> {
+    fn surfaces(self, signer: Signer, secret: &Secret) -> Vec<Surface> {
         let engine = &self.0.engine;
         let clock = engine.clone();
         let source = Arc::new(Source(engine.clone()));
@@ -172,6 +245,15 @@ impl Listener {
             let routes = control::router(self.calls());
             all.push(Surface { routes, policy: control::policy() });
         }
+        #[cfg(feature = "http")]
+        if let (Some((service, keys, scope)), Some(http)) =
+            (self.0.mcp.get(), &self.0.listening.http)
+        {
+            let keys = keys.clone().with(secret.text(), scope.clone());
+            all.extend(http.surfaces(service.clone(), keys));
+        }
+        #[cfg(not(feature = "http"))]
+        let _ = secret;
         all
     }
 
@@ -187,7 +269,7 @@ impl Listener {
 impl Links for Listener {
     async fn write(&self, artifacts: &[Artifact], expires: Timestamp) -> Option<Vec<String>> {
         match self.open().await {
-            Ok(Open { url, signer }) => {
+            Ok(Open { url, signer, .. }) => {
                 let link = |one: &Artifact| signer.url(url, &one.id, &one.name, expires);
                 Some(artifacts.iter().map(link).collect())
             }

@@ -9,8 +9,8 @@ use raincheck_core::error::{Kind, TABLE};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
 
-use super::Env;
 use super::problem::Problems;
+use super::{Env, TokenFrom};
 use crate::suggest;
 
 /// What a value must be.
@@ -44,6 +44,10 @@ pub(super) enum Form {
     Inputs,
     /// Tables, each with keys of its own.
     Tables,
+    /// Texts.
+    Texts,
+    /// Owners, each with the place of its token.
+    Tokens,
 }
 
 /// A value that is what it must be.
@@ -59,6 +63,7 @@ pub(super) enum Value {
     Env(Env),
     Json(Json),
     Tables,
+    Tokens(Vec<(String, TokenFrom)>),
 }
 
 /// Why a value is not what it must be; the span is narrower than the value where it can be.
@@ -125,6 +130,11 @@ impl Form {
             }
             Self::Inputs => "write a table: { depth = 3 }".into(),
             Self::Tables => "write each as a table of its own, under [[…]]".into(),
+            Self::Texts => r#"write texts: ["one", "two"]"#.into(),
+            Self::Tokens => {
+                r#"write owners: alice = { file = "alice.token" }, or { env = "ALICE_TOKEN" }"#
+                    .into()
+            }
         }
     }
 
@@ -160,6 +170,10 @@ impl Form {
                 let is_table = |item: &Spanned<DeValue<'_>>| item.get_ref().is_table();
                 if items.iter().all(is_table) { Ok(Value::Tables) } else { Err(unlike()) }
             }
+            (Self::Texts, DeValue::Array(_)) => {
+                texts(value, |text| text_of(text).map(drop)).map(Value::List)
+            }
+            (Self::Tokens, DeValue::Table(_)) => tokens(value).map(Value::Tokens),
             _ => Err(unlike()),
         }
     }
@@ -299,6 +313,30 @@ fn settings(value: &DeValue<'_>) -> Result<BTreeMap<String, String>, Wrong> {
                 help: Some("write the value of a variable as a text in quotes".into()),
             })?;
             Ok((name.get_ref().to_string(), text.to_owned()))
+        })
+        .collect()
+}
+
+fn tokens(value: &DeValue<'_>) -> Result<Vec<(String, TokenFrom)>, Wrong> {
+    let entries = value.as_table().map(|table| table.iter()).into_iter().flatten();
+    entries
+        .map(|(owner, place)| {
+            let wrong = |says: String| Wrong { span: Some(place.span()), says, help: None };
+            if owner.get_ref().is_empty() {
+                return Err(wrong("has an owner without a name".into()));
+            }
+            let unlike =
+                || wrong(format!("does not say where the token of `{}` is", owner.get_ref()));
+            let table = place.get_ref().as_table().filter(|table| table.len() == 1);
+            let (key, text) = table.and_then(|table| table.iter().next()).ok_or_else(unlike)?;
+            let text = text.get_ref().as_str().filter(|text| !text.is_empty());
+            let text = text.ok_or_else(unlike)?.to_owned();
+            let from = match key.get_ref().as_ref() {
+                "file" => TokenFrom::File(text.into()),
+                "env" => TokenFrom::Variable(text),
+                _ => return Err(unlike()),
+            };
+            Ok((owner.get_ref().to_string(), from))
         })
         .collect()
 }

@@ -231,6 +231,20 @@ pub(super) const CLIENT_KEYS: &[Key] = &[
     ),
 ];
 
+/// `[http]`.
+pub(super) const HTTP: &[Key] = &[
+    key("listen", Form::Text, "The address of --http: a port, or HOST:PORT."),
+    key("allow_remote", Form::Flag, "Whether other machines may reach it (default false)."),
+    key(
+        "anonymous",
+        Form::Flag,
+        "Whether callers of this machine need no token, all as one owner (default false).",
+    ),
+    key("names", Form::Texts, "Names that a proxy or a remote client calls the server by."),
+    key("origins", Form::Texts, "Origins whose pages may call, such as https://app.example."),
+    key("tokens", Form::Tokens, "The token of each owner: [http.tokens]."),
+];
+
 /// The sections of a file, with what they are for.
 pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("store", "Where tasks are kept."),
@@ -239,6 +253,7 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("tools", "Programs that are tools: [tools.NAME]."),
     ("clients", "The longest call of clients by their name, in seconds; or a table."),
     ("cache", "Large answers that are kept under a handle."),
+    ("http", "MCP over HTTP: where, and for whom."),
     ("browser", "Settings of browser-mcp."),
     ("unity", "Settings of unity-mcp."),
 ];

@@ -13,7 +13,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::form::Value;
 use super::problem::Problems;
-use super::{Client, File, Overrides, Store, keys};
+use super::{Client, File, Http, Overrides, Store, keys};
+use crate::cli::http_address;
 use section::{Section, check, entries, unknown};
 
 /// Reads the text of a file.
@@ -61,6 +62,9 @@ fn sections(
     if let Some(value) = found.get("browser") {
         file.browser = Section::read(value, "browser", &[keys::BROWSER], problems).into();
     }
+    if let Some(value) = found.get("http") {
+        file.http = http(value, problems);
+    }
     if let Some(value) = found.get("unity") {
         file.unity = Section::read(value, "unity", &[keys::UNITY], problems).into();
     }
@@ -101,6 +105,27 @@ fn store(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Option<Store>
         problems.add(span, "`store.path` is the address of a database", help);
     }
     store
+}
+
+fn http(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Http {
+    let section = Section::read(value, "http", &[keys::HTTP], problems);
+    let listen = section.text("listen").and_then(|text| match http_address(text) {
+        Ok(address) => Some(address),
+        Err(help) => {
+            let span = section.span_of("listen").unwrap_or_else(|| value.span());
+            problems.add(span, "`http.listen` is no address", help);
+            None
+        }
+    });
+    let list = |key| section.list(key).map(<[String]>::to_vec).unwrap_or_default();
+    Http {
+        listen,
+        allows_remote: section.flag("allow_remote").unwrap_or(false),
+        is_anonymous: section.flag("anonymous").unwrap_or(false),
+        names: list("names"),
+        origins: list("origins"),
+        tokens: section.tokens("tokens").map(<[_]>::to_vec).unwrap_or_default(),
+    }
 }
 
 fn clients(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> BTreeMap<String, Client> {

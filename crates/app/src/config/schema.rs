@@ -28,6 +28,7 @@ fn section(name: &str, about: &str) -> Value {
         "tools" => each(&object(&[keys::TOOL, keys::POLICY], &["command"])),
         "browser" => object(&[keys::BROWSER], &[]),
         "unity" => object(&[keys::UNITY], &[]),
+        "http" => object(&[keys::HTTP], &[]),
         "cache" => object(&[keys::CACHE], &[]),
         "clients" => {
             let client = object(&[keys::CLIENT_KEYS], &[]);
@@ -94,6 +95,16 @@ fn form(form: Form) -> Value {
         }
         Form::Schema => {
             json!({ "type": "object", "properties": { "type": { "const": "object" } }, "required": ["type"] })
+        }
+        Form::Texts => texts(),
+        Form::Tokens => {
+            let from = |key: &str| {
+                let text = json!({ "type": "string", "minLength": 1 });
+                let properties = json!({ key: text });
+                json!({ "type": "object", "properties": properties, "required": [key],
+                    "additionalProperties": false })
+            };
+            each(&json!({ "oneOf": [from("file"), from("env")] }))
         }
         Form::Inputs => json!({ "type": "object" }),
         Form::Tables => json!({ "type": "array", "items": object(&[keys::WARM], &["tool"]) }),

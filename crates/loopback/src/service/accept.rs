@@ -47,7 +47,8 @@ impl Sockets {
         result
     }
 
-    async fn open_exactly(address: SocketAddr) -> io::Result<Self> {
+    /// Listens on an address, and no other.
+    pub(super) async fn open_exactly(address: SocketAddr) -> io::Result<Self> {
         let first = TcpListener::bind(address).await?;
         let address = first.local_addr()?;
         let is_localhost = address.ip() == std::net::Ipv4Addr::LOCALHOST;

@@ -52,6 +52,19 @@ impl Session {
         Arc::clone(&self.is_open)
     }
 
+    /// Agrees with a client on a version, and introduces the server.
+    ///
+    /// # Errors
+    /// When there is no version that both speak.
+    pub(crate) fn introduce(
+        &self,
+        client: &InitializeRequestParams,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.is_open.store(true, Ordering::Release);
+        self.is_of_handshake.store(true, Ordering::Release);
+        self.negotiate_initialize(client)
+    }
+
     fn begin(&self) {
         self.is_open.store(true, Ordering::Release);
         self.server.start();
@@ -224,10 +237,8 @@ impl ServerHandler for Session {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        self.is_open.store(true, Ordering::Release);
-        self.is_of_handshake.store(true, Ordering::Release);
         context.peer.set_peer_info(request.clone());
-        self.negotiate_initialize(&request)
+        self.introduce(&request)
     }
 
     async fn discover(

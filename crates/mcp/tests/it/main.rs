@@ -15,6 +15,8 @@ mod control;
 mod ends;
 mod flood;
 mod gateway;
+#[cfg(feature = "http")]
+mod http;
 mod layers;
 mod lines;
 mod links;

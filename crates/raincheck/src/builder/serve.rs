@@ -1,4 +1,4 @@
-//! A server on the standard streams.
+//! A server on the standard streams, or over HTTP.
 
 use std::any::Any;
 use std::future::Future;
@@ -15,6 +15,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Builder;
+#[cfg(feature = "http")]
+use crate::http::HttpConfig;
 #[cfg(feature = "loopback")]
 use crate::listener::{Listener, LoopbackConfig};
 
@@ -71,13 +73,54 @@ impl Builder {
     ///
     /// # Errors
     /// When the session breaks.
-    pub async fn serve(mut self, streams: Streams, stop: CancellationToken) -> std::io::Result<()> {
+    pub async fn serve(self, streams: Streams, stop: CancellationToken) -> std::io::Result<()> {
+        let scope = self.scope.clone();
+        self.hold(stop, |Parts { server, stop, .. }| async move {
+            serve_stdio(server, scope, streams, stop).await.map_err(std::io::Error::other)
+        })
+        .await
+    }
+
+    /// Serves MCP over Streamable HTTP, at `/mcp` of a listener, until `stop` fires; then the engine has
+    /// ended.
+    ///
+    /// The engine is started at once: a server that listens is there to stay. At the end the last
+    /// requests are answered first, as [`serve`](Self::serve) does.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, or is one that other machines reach and it was not said
+    /// that they may, or who they are.
+    #[cfg(feature = "http")]
+    pub async fn serve_http(
+        mut self,
+        http: HttpConfig,
+        stop: CancellationToken,
+    ) -> std::io::Result<()> {
+        let keys = (http.keys(&self.scope)?, self.scope.clone());
+        let listening = self.listening.take().unwrap_or_default();
+        self.listening = Some(listening.reached_over(http));
+        self.hold(stop, |Parts { server, listener, stop }| async move {
+            let listener = listener.ok_or(std::io::ErrorKind::NotConnected)?;
+            listener.serve_mcp(server, keys, stop).await
+        })
+        .await
+    }
+
+    /// Runs the engine, and what is beside it, around a session.
+    async fn hold<F>(
+        mut self,
+        stop: CancellationToken,
+        session: impl FnOnce(Parts) -> F,
+    ) -> std::io::Result<()>
+    where
+        F: Future<Output = std::io::Result<()>>,
+    {
         let (begin, begun) = oneshot::channel();
         let starter: Starter = Box::new(move || {
             // Nobody waits for it once the server ends.
             let _ = begin.send(());
         });
-        let (prepare, face, scope) = (self.prepare.take(), self.face.clone(), self.scope.clone());
+        let (prepare, face) = (self.prepare.take(), self.face.clone());
         // The engine outlives the session: a call that is open at its end gets the id of its task.
         let over = CancellationToken::new();
         #[cfg(feature = "loopback")]
@@ -87,41 +130,59 @@ impl Builder {
         let beside: JoinSet<()> =
             beside.into_iter().map(|begin| begin(handle.clone(), over.clone())).collect();
         #[cfg(feature = "loopback")]
-        let (face, listening) = listen(listening, &handle, face, &over);
+        let (face, listener) = listen(listening, &handle, face, &over);
+        let server = Server::new(handle, face, starter).map_err(std::io::Error::other)?;
         #[cfg(not(feature = "loopback"))]
         let listening = std::future::ready(());
-        let server = Server::new(handle, face, starter).map_err(std::io::Error::other)?;
+        #[cfg(feature = "loopback")]
+        let listening = run(listener.clone());
+        let parts = Parts {
+            server,
+            #[cfg(feature = "http")]
+            listener,
+            stop: stop.clone(),
+        };
         let session = async {
-            let served = serve_stdio(server, scope, streams, stop.clone()).await;
+            let served = session(parts).await;
             stop.cancel();
             over.cancel();
             served
         };
         let engine = engine(service, prepare, begun, over.clone());
         let (served, (), (), ()) = tokio::join!(session, engine, listening, ended(beside));
-        served.map_err(std::io::Error::other)
+        served
     }
 }
 
-/// Makes the listener: the face that shows its links, and what runs until it is closed.
+/// What a session is made of.
+struct Parts {
+    server: Server,
+    #[cfg(feature = "http")]
+    listener: Option<Listener>,
+    stop: CancellationToken,
+}
+
+/// Makes the listener, and the face that shows its links.
 #[cfg(feature = "loopback")]
 fn listen(
     listening: Option<LoopbackConfig>,
     engine: &Handle,
     mut face: raincheck_mcp::Options,
     stop: &CancellationToken,
-) -> (raincheck_mcp::Options, impl Future<Output = ()> + use<>) {
+) -> (raincheck_mcp::Options, Option<Listener>) {
     let layers = face.layers.clone();
     let listener =
         listening.map(|listening| Listener::new(listening, engine.clone(), layers, stop.clone()));
-    let links = listener.clone().map(|listener| Arc::new(listener) as Arc<dyn Links>);
-    let run = async {
-        if let Some(listener) = listener {
-            listener.run().await;
-        }
-    };
-    face.links = links;
-    (face, run)
+    face.links = listener.clone().map(|listener| Arc::new(listener) as Arc<dyn Links>);
+    (face, listener)
+}
+
+/// Waits until the listener is closed.
+#[cfg(feature = "loopback")]
+async fn run(listener: Option<Listener>) {
+    if let Some(listener) = listener {
+        listener.run().await;
+    }
 }
 
 /// Waits for what runs beside the engine.

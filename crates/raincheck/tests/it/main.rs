@@ -4,6 +4,8 @@
 
 #[cfg(all(unix, feature = "loopback", feature = "process"))]
 mod artifacts;
+#[cfg(feature = "http")]
+mod http;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

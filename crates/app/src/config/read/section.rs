@@ -10,11 +10,11 @@ use raincheck_core::error::Kind;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::Env;
 use crate::config::form::{Form, Value};
 use crate::config::keys::Key;
 use crate::config::limits::Limits;
 use crate::config::problem::Problems;
+use crate::config::{Env, TokenFrom};
 use crate::suggest;
 
 /// The checked values of one table, with where they stand.
@@ -94,6 +94,11 @@ impl Section {
     pub(super) fn env(&self, key: &str) -> Option<&Env> {
         let Value::Env(env) = self.get(key)? else { return None };
         Some(env)
+    }
+
+    pub(super) fn tokens(&self, key: &str) -> Option<&[(String, TokenFrom)]> {
+        let Value::Tokens(tokens) = self.get(key)? else { return None };
+        Some(tokens)
     }
 
     pub(super) fn json(&self, key: &str) -> Option<&Json> {

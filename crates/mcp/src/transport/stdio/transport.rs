@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
-    ClientNotification, ClientRequest, ErrorCode, GetExtensions as _, InitializedNotification,
-    JsonRpcMessage, RequestId, ServerNotification,
+    ClientNotification, ClientRequest, GetExtensions as _, InitializedNotification, JsonRpcMessage,
+    RequestId, ServerNotification,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::{ErrorData, RoleServer};
-use serde::Serialize;
 use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 
 use super::line::{Lines, Read};
 use super::outbox::Outbox;
-use crate::server::{Flights, Refusal, read_request, read_response, to_line, written};
-use crate::wire::{Code, Id, Invalid, Message, parse};
+use crate::server::{Flights, read_request, read_response, to_line, written};
+use crate::transport::refusals::{Refused, refused};
+use crate::wire::{Id, Message, parse};
 
 /// How many bytes may stand for what is read while the outbox has no room, beside the requests, which
 /// their table bounds: refusals that were written and answers of the client. A cancel and the end of the
@@ -53,31 +53,6 @@ pub(super) struct Held {
     /// What stands for the lines that were read since there was no room.
     n_ahead: usize,
     is_ended: bool,
-}
-
-/// An error that the transport itself answers.
-#[derive(Debug, Serialize)]
-struct Refused {
-    jsonrpc: &'static str,
-    id: Option<Id>,
-    error: ErrorData,
-}
-
-impl Refused {
-    const fn new(id: Option<Id>, error: ErrorData) -> Self {
-        Self { jsonrpc: "2.0", id, error }
-    }
-}
-
-impl From<Invalid> for Refused {
-    fn from(Invalid { id, code, message }: Invalid) -> Self {
-        let error = match code {
-            Code::Parse => ErrorData::parse_error(message, None),
-            Code::Request => ErrorData::invalid_request(message, None),
-            Code::Params => ErrorData::invalid_params(message, None),
-        };
-        Self::new(id, error)
-    }
 }
 
 impl<R: AsyncRead + Unpin> Stdio<R> {
@@ -198,19 +173,6 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
         if let Some(line) = written(refused) {
             self.held.n_ahead += line.len() + LINE_COST;
             self.outbox.put(line);
-        }
-    }
-}
-
-fn refused(refusal: Refusal) -> ErrorData {
-    match refusal {
-        Refusal::IdTaken => {
-            ErrorData::invalid_request("a request with this `id` is still unanswered", None)
-        }
-        Refusal::Full => {
-            let words = "too much is asked and not answered or not read; read answers first";
-            let data = serde_json::json!({"code": "queue_full", "retryable": true});
-            ErrorData::new(ErrorCode(-32000), words, Some(data))
         }
     }
 }

@@ -1,0 +1,242 @@
+//! What the head of a request says, and whether it says the same as its body.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use raincheck_core::content::Json;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const PARAM: &str = "mcp-param-";
+
+/// The first revision without sessions, in which every request says what it needs.
+pub(super) const STATELESS: &str = "2026-07-28";
+
+/// A header that does not say what the body says, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mismatch(pub(super) String);
+
+/// Returns the value of a header that may stand once.
+pub(super) fn one<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, Mismatch> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Mismatch(format!("`{name}` stands several times")));
+    }
+    let unreadable = |_| Mismatch(format!("`{name}` is not plain ASCII"));
+    HeaderValue::to_str(value).map(Some).map_err(unreadable)
+}
+
+/// Tells whether a client takes both forms that an answer may have.
+pub(super) fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
+    let ranges: Vec<String> = headers
+        .get_all(http::header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|range| Some(range.split(';').next()?.trim().to_ascii_lowercase()))
+        .collect();
+    let takes = |range: &str, form: &str| {
+        let family = form.split('/').next().unwrap_or_default();
+        range == form || range == "*/*" || range.strip_suffix("/*") == Some(family)
+    };
+    wanted.iter().all(|form| ranges.iter().any(|range| takes(range, form)))
+}
+
+/// Checks the headers by which a request can be routed without its body [HTTP-6].
+///
+/// # Errors
+/// The first header that is missing or says something else.
+pub(super) fn check_standard(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<&RawValue>,
+    schema: impl FnOnce(&str) -> Option<Json>,
+) -> Result<(), Mismatch> {
+    match one(headers, &METHOD)? {
+        None => return Err(Mismatch("`Mcp-Method` is missing".into())),
+        Some(value) if value != method => {
+            return Err(Mismatch("`Mcp-Method` is not the `method` of the body".into()));
+        }
+        Some(_) => {}
+    }
+    let Some((field, name)) = named(method, params) else { return Ok(()) };
+    match one(headers, &NAME)? {
+        None => return Err(Mismatch(format!("`Mcp-Name` is missing; it is `params.{field}`"))),
+        Some(value) if decoded(value).as_deref() != Some(&name) => {
+            return Err(Mismatch(format!("`Mcp-Name` is not `params.{field}` of the body")));
+        }
+        Some(_) => {}
+    }
+    match schema(&name).filter(|_| method == "tools/call") {
+        Some(schema) => check_params(headers, &schema, params),
+        None => Ok(()),
+    }
+}
+
+/// Returns what a request names: the member, and its value.
+fn named(method: &str, params: Option<&RawValue>) -> Option<(&'static str, String)> {
+    /// The members that name something.
+    #[derive(Deserialize)]
+    struct Params {
+        name: Option<Value>,
+        uri: Option<Value>,
+        #[serde(rename = "taskId")]
+        task_id: Option<Value>,
+    }
+
+    let params: Params = serde_json::from_str(params?.get()).ok()?;
+    let (field, value) = match method {
+        "tools/call" | "prompts/get" => ("name", params.name),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => ("uri", params.uri),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => ("taskId", params.task_id),
+        _ => return None,
+    };
+    value?.as_str().map(|value| (field, value.to_owned()))
+}
+
+/// Checks the arguments that the schema of a tool wants in headers, too.
+fn check_params(
+    headers: &HeaderMap,
+    schema: &Json,
+    params: Option<&RawValue>,
+) -> Result<(), Mismatch> {
+    /// The arguments of a call.
+    #[derive(Deserialize)]
+    struct Call {
+        #[serde(default)]
+        arguments: Value,
+    }
+
+    if !schema.get().contains("x-mcp-header") {
+        return Ok(());
+    }
+    let schema: Value = schema.read().unwrap_or_default();
+    let call = params.and_then(|raw| serde_json::from_str::<Call>(raw.get()).ok());
+    let arguments = call.map_or(Value::Null, |call| call.arguments);
+    let mut wanted = Vec::new();
+    collect(&schema, &arguments, &mut wanted);
+    for (header, argument) in wanted {
+        let Ok(name) = HeaderName::from_bytes(format!("{PARAM}{header}").as_bytes()) else {
+            continue;
+        };
+        let is_right = match (one(headers, &name)?, argument.and_then(plain)) {
+            (None, None) => true,
+            (Some(value), Some(argument)) => decoded(value) == Some(argument),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_right {
+            return Err(Mismatch(format!("`{name}` is not the argument that it stands for")));
+        }
+    }
+    Ok(())
+}
+
+/// Gathers the properties of a schema that are also headers, with their values.
+fn collect<'a>(schema: &'a Value, value: &'a Value, into: &mut Vec<(&'a str, Option<&'a Value>)>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, schema) in properties.into_iter().flatten() {
+        let value = value.get(name);
+        if let Some(header) = schema.get("x-mcp-header").and_then(Value::as_str) {
+            into.push((header, value));
+        }
+        collect(schema, value.unwrap_or(&Value::Null), into);
+    }
+}
+
+/// Writes a value as a header has it.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Reads a value that is written as it is, or as `=?base64?…?=`.
+fn decoded(value: &str) -> Option<String> {
+    let encoded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+    match encoded {
+        None => Some(value.to_owned()),
+        Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in list {
+            let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+            headers.append(name, HeaderValue::from_str(value).expect("a value"));
+        }
+        headers
+    }
+
+    fn check(list: &[(&str, &str)], method: &str, params: &str) -> Result<(), Mismatch> {
+        let params: Box<RawValue> = serde_json::from_str(params).expect("JSON");
+        let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},
+            "in":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}"#;
+        let schema = || Json::parse(schema).ok();
+        check_standard(&headers(list), method, Some(&params), |_| schema())
+    }
+
+    #[test]
+    fn a_task_is_named_like_a_tool_is() {
+        // [HTTP-6]
+        let named = |name| [("Mcp-Method", "tasks/get"), ("Mcp-Name", name)];
+        let params = r#"{"taskId":"tsk_1"}"#;
+        assert_eq!(check(&named("tsk_1"), "tasks/get", params), Ok(()));
+        assert_eq!(check(&named("=?base64?dHNrXzE=?="), "tasks/get", params), Ok(()));
+        for wrong in ["tsk_2", "TSK_1", "=?base64?!?=", ""] {
+            assert!(check(&named(wrong), "tasks/get", params).is_err(), "{wrong}");
+        }
+        assert!(check(&[("Mcp-Method", "tasks/get")], "tasks/get", params).is_err());
+        assert!(check(&named("tsk_1"), "tasks/cancel", params).is_err(), "another method");
+        let twice = [("Mcp-Method", "tasks/get"), ("Mcp-Name", "tsk_1"), ("Mcp-Name", "tsk_1")];
+        assert!(check(&twice, "tasks/get", params).is_err());
+        assert_eq!(check(&[("Mcp-Method", "tools/list")], "tools/list", "{}"), Ok(()));
+    }
+
+    #[test]
+    fn arguments_that_a_schema_wants_in_headers_are_compared() {
+        // [HTTP-6]
+        let call = r#"{"name":"t","arguments":{"region":"eu","in":{"n":7}}}"#;
+        let base = [("Mcp-Method", "tools/call"), ("Mcp-Name", "t")];
+        let with = |more: &[(&'static str, &'static str)]| [&base[..], more].concat();
+        let right = with(&[("Mcp-Param-Region", "eu"), ("Mcp-Param-N", "7")]);
+        assert_eq!(check(&right, "tools/call", call), Ok(()));
+        for wrong in [
+            with(&[]),
+            with(&[("Mcp-Param-Region", "us"), ("Mcp-Param-N", "7")]),
+            with(&[("Mcp-Param-Region", "eu")]),
+        ] {
+            assert!(check(&wrong, "tools/call", call).is_err(), "{wrong:?}");
+        }
+        assert!(check(&right, "tools/call", r#"{"name":"t","arguments":{}}"#).is_err());
+        assert_eq!(check(&base, "tools/call", r#"{"name":"t"}"#), Ok(()));
+    }
+
+    #[test]
+    fn both_forms_must_be_taken() {
+        let both = ["application/json", "text/event-stream"];
+        let takes = |value| accepts(&headers(&[("Accept", value)]), &both);
+        for good in ["application/json, text/event-stream", "*/*", "Text/*;q=0.5, application/*"] {
+            assert!(takes(good), "{good}");
+        }
+        for bad in ["application/json", "text/event-stream", "", "text/html"] {
+            assert!(!takes(bad), "{bad}");
+        }
+    }
+}

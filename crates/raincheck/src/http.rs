@@ -1,0 +1,182 @@
+//! Where and to whom a server is reached over HTTP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use raincheck_core::scope::Scope;
+use raincheck_loopback::{Bearer, Keys, Options, Origin, Policy, Surface, at};
+use raincheck_mcp::{HttpOptions, HttpService};
+
+/// The path of MCP.
+const PATH: &str = "/mcp";
+
+/// How a server is reached over HTTP.
+///
+/// Whoever calls shows a token, which says whose the tasks are that the call makes. The listener's own
+/// secret, drawn at each start and written to its endpoint file, is a token of the server's
+/// [scope](crate::Builder::scope).
+///
+/// ```
+/// use raincheck::HttpConfig;
+///
+/// let http = HttpConfig::new(([127, 0, 0, 1], 7700).into())
+///     .token("alice", "a-token-of-32-characters-or-more");
+/// ```
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    address: SocketAddr,
+    is_remote_meant: bool,
+    names: Vec<String>,
+    origins: Vec<String>,
+    tokens: Vec<(Scope, Token)>,
+    is_anonymous: bool,
+}
+
+/// A token that no log shows.
+#[derive(Clone)]
+struct Token(String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl HttpConfig {
+    /// The shortest token that is taken, in characters.
+    pub const MIN_TOKEN: usize = 32;
+
+    /// Listens on an address; port 0 is any that is free. A port that belongs to another program is an
+    /// error: clients have it written down.
+    #[must_use]
+    pub const fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            is_remote_meant: false,
+            names: Vec::new(),
+            origins: Vec::new(),
+            tokens: Vec::new(),
+            is_anonymous: false,
+        }
+    }
+
+    /// Lets whoever shows `token` call as `owner`.
+    #[must_use]
+    pub fn token(mut self, owner: &str, token: &str) -> Self {
+        self.tokens.push((Scope::new(owner), Token(token.to_owned())));
+        self
+    }
+
+    /// Says that an address that other machines reach is meant. It needs a token, too; what travels is
+    /// not encrypted, so that a proxy with a certificate should stand before it.
+    #[must_use]
+    pub const fn allow_remote(mut self) -> Self {
+        self.is_remote_meant = true;
+        self
+    }
+
+    /// Adds a name that clients of a remote listener, or its proxy, call it by.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.names.push(name.to_owned());
+        self
+    }
+
+    /// Adds an origin whose pages may call, such as `https://app.example`; there is none by default.
+    #[must_use]
+    pub fn origin(mut self, origin: &str) -> Self {
+        self.origins.push(origin.to_owned());
+        self
+    }
+
+    /// Lets whoever shows no token call as the server's scope: every user and program of this machine.
+    /// A remote listener refuses it.
+    #[must_use]
+    pub const fn anonymous(mut self) -> Self {
+        self.is_anonymous = true;
+        self
+    }
+
+    /// Checks what would be refused at the start: an address without leave or token, a token that can
+    /// be guessed.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check(&self) -> Result<(), String> {
+        if !self.address.ip().is_loopback() {
+            if !self.is_remote_meant || self.tokens.is_empty() {
+                return Err(format!(
+                    "other machines reach {}, which needs leave (--allow-remote) and a token \
+                     ([http.tokens] or RAINCHECK_HTTP_TOKEN)",
+                    self.address
+                ));
+            }
+            if self.is_anonymous {
+                return Err("callers without a token are let in on loopback alone".into());
+            }
+        }
+        for (owner, Token(token)) in &self.tokens {
+            let is_sound = token.bytes().all(|byte| byte.is_ascii_graphic());
+            if token.len() < Self::MIN_TOKEN || !is_sound {
+                return Err(format!(
+                    "the token of `{owner}` must have {} or more visible ASCII characters; \
+                     make one: openssl rand -hex 32",
+                    Self::MIN_TOKEN
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns who may call.
+    pub(crate) fn keys(&self, scope: &Scope) -> io::Result<Keys> {
+        self.check().map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))?;
+        let mut keys = Keys::new();
+        for (owner, Token(token)) in &self.tokens {
+            keys = keys.with(token, owner.clone());
+        }
+        if self.is_anonymous {
+            keys = keys.with_anonymous(scope.clone());
+        }
+        Ok(keys)
+    }
+
+    /// Says where to listen, and how clients may call the listener.
+    pub(crate) fn placed(&self, options: Options) -> Options {
+        Options {
+            address: self.address,
+            is_exact: true,
+            kept_port: None,
+            allow_remote: self.is_remote_meant,
+            names: self.names.clone(),
+            ..options
+        }
+    }
+
+    /// Makes what is served: MCP, to whoever shows a key or the listener's own secret.
+    pub(crate) fn surfaces(&self, service: HttpService, keys: Keys) -> Vec<Surface> {
+        let origin = match self.origins.is_empty() {
+            true => Origin::Refused,
+            false => Origin::Pinned(self.origins.clone()),
+        };
+        let policy = Policy {
+            origin,
+            bearer: Bearer::Named(keys),
+            json_bodies: true,
+            max_body: HttpOptions::MAX_BODY,
+        };
+        vec![Surface { routes: at(PATH, service), policy }]
+    }
+}
+
+/// Says where MCP is served, and where the token of the server's own owner is.
+pub(crate) fn announce(url: &str, endpoint: Option<&Path>) {
+    match endpoint {
+        Some(path) => {
+            let path = path.display();
+            tracing::info!("serving MCP at {url}{PATH}; the owner's token is the secret in {path}");
+        }
+        None => tracing::info!("serving MCP at {url}{PATH}"),
+    }
+}
