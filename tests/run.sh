@@ -105,6 +105,16 @@ node_tools() {
     sha256sum <"$wanted" >"$folder/made-from"
 }
 
+wrapped_server() {
+    local folder=$RAINCHECK_TEST_TOOLS/everything wanted=tests/wrapped/package-lock.json
+    stamped "$folder" "$wanted" && return 0
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    cp tests/wrapped/package.json "$wanted" "$folder/"
+    (cd "$folder" && npm ci --silent --no-audit --no-fund --ignore-scripts) || return 1
+    sha256sum <"$wanted" >"$folder/made-from"
+}
+
 # Not optimised: that takes a quarter of the time to build, and the check then takes two seconds.
 cargo_deny() {
     local folder=$RAINCHECK_TEST_TOOLS/cargo-deny
@@ -143,6 +153,7 @@ documentation() {
 step "packages of the system" system_packages
 step "the Python SDK" python_tools
 step "the TypeScript SDK" node_tools
+step "the server that is wrapped" wrapped_server
 step "the tools for the Unity package" bash tests/unity/run.sh tools
 step "cargo-deny" cargo_deny
 [ "${1:-}" = tools ] && exit 0

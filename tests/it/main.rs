@@ -42,3 +42,5 @@ mod status;
 mod tasks;
 #[cfg(target_os = "linux")]
 mod tasks_command;
+#[cfg(target_os = "linux")]
+mod wrapped;

@@ -25,7 +25,7 @@ fn the_typescript_sdk_sees_what_it_should() {
 }
 
 /// Finds what `tests/run.sh tools` fetched.
-fn tools() -> PathBuf {
+pub(crate) fn tools() -> PathBuf {
     let beside =
         || server::binary().parent().and_then(Path::parent).map(|target| target.join("tools"));
     let tools = std::env::var_os("RAINCHECK_TEST_TOOLS").map(PathBuf::from).or_else(beside);

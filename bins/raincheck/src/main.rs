@@ -30,7 +30,9 @@ const BINARY: &str = "raincheck";
 /// What the shared commands have to know of it.
 const THIS: Binary = Binary {
     name: BINARY,
-    sections: &["store", "lanes", "defaults", "tools", "clients", "cache", "http"],
+    sections: &[
+        "store", "lanes", "defaults", "tools", "clients", "cache", "http", "wrap", "wrapped",
+    ],
     while_running: "See what they keep: raincheck tasks list",
     while_stopped: "Start one from an MCP client: raincheck serve --config raincheck.toml",
     on_shared_store: "give one client a state folder of its own: --state-dir DIR, or --store memory",

@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
-use raincheck::mcp::gateway::{Command, Gateway, Settings};
-use raincheck_app::Failure;
+use raincheck::core::lane;
+use raincheck::mcp::gateway::{Adjust, Command, Gateway, Settings};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::paths::Paths;
+use raincheck_app::{Failure, config};
 use sha2::{Digest as _, Sha256};
 
 use crate::BINARY;
@@ -37,13 +39,37 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
     let key = key(&wrap.command, &folder);
     let shared = Shared { home: Some(paths.home.join("wrap").join(key)), ..shared.clone() };
     let command = Command { program: program.clone(), arguments: arguments.to_vec(), folder: None };
-    wiring::serve(&shared, serving, |_| {
-        let mut settings = Settings::default();
-        if let Some(wait) = serving.wait_s {
-            settings.wait = wait;
-        }
+    wiring::serve(&shared, serving, |host| {
+        let settings = settings(&host.file.wrap, serving);
         Ok(Tools::Wrapped(Gateway::command(command, settings)))
     })
+}
+
+/// Puts together how the tools are run: as the command line says, else the file, else the gateway itself. What
+/// the file says of a tool wins.
+fn settings(wrap: &config::Wrap, serving: &Serving) -> Settings {
+    let of = Settings::default();
+    let lane = lane::Config {
+        concurrency: wrap.concurrency.unwrap_or(of.config.concurrency),
+        queue_limit: wrap.queue_limit.unwrap_or(of.config.queue_limit),
+        ..of.config
+    };
+    let hidden = wrap.tools.iter().filter(|(_, said)| said.is_hidden);
+    let adjust = |(name, said): &(String, config::Wrapped)| -> (String, Adjust) {
+        let said = said.clone();
+        (name.clone(), Arc::new(move |spec| said.adjust(spec)))
+    };
+    Settings {
+        config: lane,
+        wait: serving.wait_s.or(wrap.wait).unwrap_or(of.wait),
+        run_timeout: wrap.run_timeout.or(of.run_timeout),
+        ready: wrap.ready.unwrap_or(of.ready),
+        start: wrap.start.unwrap_or(of.start),
+        restarts: wrap.restarts.unwrap_or(of.restarts),
+        hidden: hidden.map(|(name, _)| name.clone()).collect(),
+        adjust: wrap.tools.iter().map(adjust).collect(),
+        ..of
+    }
 }
 
 /// Names the part of the state folder that belongs to a command in a folder: the same command keeps its
@@ -66,11 +92,33 @@ fn key(command: &[OsString], folder: &std::path::Path) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::Duration;
+
+    use raincheck::core::content::Json;
+    use raincheck::core::tool::ToolSpec;
 
     use super::*;
 
     fn of(command: &[&str], folder: &str) -> String {
         key(&command.iter().map(OsString::from).collect::<Vec<_>>(), Path::new(folder))
+    }
+
+    #[test]
+    fn the_flag_comes_before_the_file_and_a_tool_of_the_file_before_both() {
+        // [GATE-11]
+        let text = "[wrap]\nwait_s = 3\nconcurrency = 2\n[wrapped.slow]\nwait_s = 1\ntimeout_s = 5\n\
+                    [wrapped.rm]\nhidden = true\n";
+        let file = config::parse(text, PathBuf::from("/"), config::Overrides::default());
+        let wrap = file.expect("a sound file").wrap;
+        let flag = |wait_s| Serving { wait_s, ..Serving::default() };
+        assert_eq!(settings(&wrap, &flag(None)).wait, Duration::from_secs(3));
+        let settings = settings(&wrap, &flag(Some(Duration::from_secs(7))));
+        assert_eq!((settings.wait, settings.config.concurrency), (Duration::from_secs(7), 2));
+        assert!(settings.hidden.contains("rm"));
+        let mut spec = ToolSpec::new("slow", "", Json::empty_object());
+        settings.adjust["slow"](&mut spec);
+        assert_eq!(spec.wait, Duration::from_secs(1));
+        assert_eq!(spec.run_timeout, Some(Duration::from_secs(5)));
     }
 
     #[test]

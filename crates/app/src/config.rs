@@ -12,6 +12,7 @@ mod read;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod wrap;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,6 +30,7 @@ use crate::failure::Failure;
 pub use limits::{LimitFlags, Limits, Of, OfBrowser, OfUnity};
 pub use problem::{Problem, Problems};
 pub use schema::schema;
+pub use wrap::{Wrap, Wrapped};
 
 /// The names that command tools may not take, since every server has tools of these names.
 pub const CANONICAL_TOOLS: [&str; 7] = [
@@ -68,6 +70,8 @@ pub struct File {
     pub cache: Cache,
     /// What `[http]` sets.
     pub http: Http,
+    /// What `[wrap]` and `[wrapped.NAME]` set.
+    pub wrap: Wrap,
     /// The sections that the file has.
     pub sections: Vec<&'static str>,
 }
@@ -209,6 +213,7 @@ impl File {
             unity: Limits::default(),
             cache: Cache::default(),
             http: Http::default(),
+            wrap: Wrap::default(),
             sections: Vec::new(),
         }
     }

@@ -105,7 +105,11 @@ impl Answer {
                 if is_beside {
                     return Self { text: None, beside, is_error: false, list: None, task: None };
                 }
-                Self::json(&parts).with_beside(beside)
+                let text = match parts.words() {
+                    Some(words) => Self::text(words.to_owned()),
+                    None => Self::json(&parts),
+                };
+                text.with_beside(beside)
             }
         }
     }

@@ -7,7 +7,7 @@
 //! The rooms of this folder, from the bottom: `message` reads lines, `link` is one connection, `connect`
 //! makes one, `calls` knows which calls are under way and hears what is said about them, `listing` and
 //! `outcome` read what the other server names and answers, `upstream` holds a connection and makes another
-//! when it ends, `tools` is what the engine sees.
+//! when it ends, `tools` is what the engine sees, `passage` passes on resources and prompts.
 
 mod calls;
 mod child;
@@ -17,6 +17,7 @@ mod link;
 mod listing;
 mod message;
 mod outcome;
+mod passage;
 mod settings;
 mod tools;
 mod upstream;

@@ -43,7 +43,9 @@ pub use self::call::Told;
 pub use self::caller::{Asking, Caller, ClientTimeouts, Connection, Peer};
 pub use self::control::{Control, Reply};
 pub use self::server::{Clash, Options, Server, Starter};
-pub use self::surface::{Answered, Call, Desk, Extension, Layer, Links, Method, Shown, Surface};
+pub use self::surface::{
+    Answered, Call, Desk, Extension, Layer, Links, Method, Notice, Notices, Shown, Surface,
+};
 pub use self::surfaces::canonical::{Listing, Record};
 #[cfg(feature = "http")]
 pub use self::transport::http::{self, HttpBody, HttpOptions, HttpService};

@@ -5,6 +5,7 @@ mod flight;
 mod handler;
 mod line;
 mod list;
+mod lists;
 mod options;
 mod panics;
 mod peer;
@@ -17,7 +18,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
-use rmcp::model::{ExtensionCapabilities, JsonObject, ServerCapabilities, Tool};
+use rmcp::model::{
+    ExtensionCapabilities, JsonObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
+    Tool,
+};
 
 use raincheck_core::content::Json;
 use raincheck_runtime::{Handle, View};
@@ -136,7 +140,19 @@ impl Server {
         if let Some(tools) = capabilities.tools.as_mut() {
             tools.list_changed = self.engine().watch_specs().map(|_| true);
         }
-        capabilities.resources = has_resources.then(Default::default);
+        let has_prompts = roster.registry.layers().iter().any(|layer| layer.has_prompts());
+        let tells = roster.registry.layers().iter().any(|layer| layer.notices().is_some());
+        let told = tells.then_some(true);
+        capabilities.resources = has_resources.then(|| {
+            let mut resources = ResourcesCapability::default();
+            (resources.subscribe, resources.list_changed) = (told, told);
+            resources
+        });
+        capabilities.prompts = has_prompts.then(|| {
+            let mut prompts = PromptsCapability::default();
+            prompts.list_changed = told;
+            prompts
+        });
         capabilities
     }
 }

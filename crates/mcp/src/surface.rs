@@ -3,6 +3,7 @@
 mod desk;
 mod extension;
 mod links;
+mod notices;
 mod shown;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::caller::Caller;
 pub use self::desk::Desk;
 pub use self::extension::Extension;
 pub use self::links::Links;
+pub use self::notices::{Notice, Notices};
 pub use self::shown::Shown;
 
 pub(crate) use self::desk::Face;
@@ -119,6 +121,16 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the extension of the protocol that it serves, where it serves one.
     fn extension(&self) -> Option<Extension> {
+        None
+    }
+
+    /// Tells whether it answers `prompts/list` and `prompts/get`.
+    fn has_prompts(&self) -> bool {
+        false
+    }
+
+    /// Returns what it tells every client by itself; asked for each connection.
+    fn notices(&self) -> Option<Notices> {
         None
     }
 

@@ -261,7 +261,7 @@ impl Builder {
         self.gateway(raincheck_mcp::gateway::Gateway::handler(handler, Default::default()))
     }
 
-    /// Serves the tools of another MCP server, such as a program.
+    /// Serves the tools, resources and prompts of another MCP server, such as a program.
     ///
     /// ```
     /// use raincheck::Raincheck;
@@ -273,7 +273,9 @@ impl Builder {
     /// ```
     pub fn gateway(self, gateway: raincheck_mcp::gateway::Gateway) -> Self {
         let running = gateway.clone();
-        self.tools(gateway).beside(move |engine, stop| running.run(engine, stop))
+        self.layer(gateway.clone())
+            .tools(gateway)
+            .beside(move |engine, stop| running.run(engine, stop))
     }
 }
 

@@ -183,6 +183,52 @@ pub(super) const UNITY: &[Key] = &[
     key("max_result_mb", Form::Whole(1, 1024), "The largest result, in MiB (default 64)."),
 ];
 
+/// `[wrap]`.
+pub(super) const WRAP: &[Key] = &[
+    key("wait_s", Form::Seconds(ZERO, MAX_WAIT), "How long a direct call waits (default 10)."),
+    key("timeout_s", Form::Seconds(MILLI, MONTH), "How long a call may run (default 3600)."),
+    key("concurrency", Form::Whole(1, 256), "How many calls run at once (default 8)."),
+    key("queue_limit", Form::Whole(0, 100_000), "How many calls may wait (default 256)."),
+    key(
+        "ready_s",
+        Form::Seconds(ZERO, HOUR),
+        "How long a call waits for the wrapped server to be there (default 30).",
+    ),
+    key(
+        "start_s",
+        Form::Seconds(SECOND, HOUR),
+        "How long the wrapped server has to start and to name its tools (default 60).",
+    ),
+    key(
+        "restarts",
+        Form::Whole(0, 1000),
+        "How often in a row it is started again when it ends (default 5).",
+    ),
+];
+
+/// `[wrapped.NAME]`.
+pub(super) const WRAPPED: &[Key] = &[
+    key("wait_s", Form::Seconds(ZERO, MAX_WAIT), "How long a direct call waits."),
+    key("timeout_s", Form::Seconds(MILLI, MONTH), "How long a call may run."),
+    key("lane", Form::Text, "The lane it runs in (default the one of the wrapped server)."),
+    key("supports_cancel", Form::Flag, "Whether it may be stopped by a cancel (default true)."),
+    key(
+        "on_disconnect",
+        Form::OneOf(&["detach", "cancel"]),
+        "What becomes of a call without a task id when its caller goes away (default cancel).",
+    ),
+    key("idempotent", Form::Flag, "Whether it may be run twice without harm (default false)."),
+    key("max_attempts", Form::Whole(1, 100), "How many attempts there may be (default 1)."),
+    key(
+        "retry_backoff_s",
+        Form::Seconds(ZERO, HOUR),
+        "The pause before the second attempt; it doubles (default 5).",
+    ),
+    key("retry_on", Form::ErrorKinds, "The kinds of failure that are worth another attempt."),
+    key("sensitive", Form::Pointers, "JSON Pointers of inputs that are redacted everywhere."),
+    key("hidden", Form::Flag, "Leaves the tool out (default false)."),
+];
+
 /// `[cache]`.
 pub(super) const CACHE: &[Key] = &[
     key("enabled", Form::Flag, "Whether large answers are kept under a handle (default true)."),
@@ -251,6 +297,8 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("lanes", "Named queues: [lanes.NAME]."),
     ("defaults", "Keys for every tool that does not set them itself."),
     ("tools", "Programs that are tools: [tools.NAME]."),
+    ("wrap", "How raincheck wrap runs the tools of the server behind it."),
+    ("wrapped", "Tools of the server behind raincheck wrap: [wrapped.NAME]."),
     ("clients", "The longest call of clients by their name, in seconds; or a table."),
     ("cache", "Large answers that are kept under a handle."),
     ("http", "MCP over HTTP: where, and for whom."),

@@ -4,6 +4,7 @@ mod cache;
 mod lanes;
 mod section;
 mod tools;
+mod wrap;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -67,6 +68,12 @@ fn sections(
     }
     if let Some(value) = found.get("unity") {
         file.unity = Section::read(value, "unity", &[keys::UNITY], problems).into();
+    }
+    if let Some(value) = found.get("wrap") {
+        file.wrap = wrap::read(value, problems);
+    }
+    if let Some(value) = found.get("wrapped") {
+        file.wrap.tools = wrap::tools(value, &file.lanes, problems);
     }
     if let Some(value) = found.get("cache") {
         file.cache = cache::read(value, &file.tools, problems);

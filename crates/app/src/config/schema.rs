@@ -26,6 +26,8 @@ fn section(name: &str, about: &str) -> Value {
         "lanes" => each(&object(&[keys::LANE], &[])),
         "defaults" => object(&[keys::POLICY], &[]),
         "tools" => each(&object(&[keys::TOOL, keys::POLICY], &["command"])),
+        "wrap" => object(&[keys::WRAP], &[]),
+        "wrapped" => each(&object(&[keys::WRAPPED], &[])),
         "browser" => object(&[keys::BROWSER], &[]),
         "unity" => object(&[keys::UNITY], &[]),
         "http" => object(&[keys::HTTP], &[]),

@@ -8,9 +8,10 @@ use expect_test::{Expect, expect};
 use raincheck_core::cancel::OnExit;
 use raincheck_core::content::Json;
 use raincheck_core::error::Kind;
+use raincheck_core::tool::ToolSpec;
 
 use super::{
-    Cache, Client, Env, File, LimitFlags, OfBrowser, Overrides, Store, Warm, parse, schema,
+    Cache, Client, Env, File, LimitFlags, OfBrowser, Overrides, Store, Warm, Wrap, parse, schema,
 };
 use crate::binary::Binary;
 
@@ -532,4 +533,26 @@ fn a_client_is_a_number_of_seconds_or_a_table() {
     let (nine, most) = (Some(Duration::from_secs(9)), Some(10_000));
     assert_eq!(file.clients["b"], Client { timeout: nine, max_chars: most });
     assert_eq!(file.clients["a"].max_chars, None);
+}
+
+#[test]
+fn what_runs_behind_the_gateway_is_said_for_all_tools_and_for_one() {
+    // [GATE-11]
+    let file = good(
+        "[wrap]\nwait_s = 2\nrestarts = 0\n[wrapped.\"a b\"]\nlane = \"wrapped\"\nidempotent = true\n\
+         retry_on = [\"peer_lost\"]\nsensitive = [\"/token\"]\n",
+    );
+    let Wrap { wait, restarts, tools, .. } = file.wrap;
+    assert_eq!((wait, restarts), (Some(Duration::from_secs(2)), Some(0)));
+    let (name, tool) = &tools[0];
+    assert_eq!((name.as_str(), tool.is_idempotent), ("a b", Some(true)));
+    let mut spec = ToolSpec::new("a b", "", Json::empty_object());
+    tool.adjust(&mut spec);
+    assert_eq!((spec.retry.on.len(), spec.sensitive.len()), (1, 1));
+    let problems =
+        parse("[wrapped.x]\nlane = \"none\"\n", PathBuf::from("/"), Overrides::default());
+    let text = problems
+        .expect_err("no such lane")
+        .render("raincheck.toml", "[wrapped.x]\nlane = \"none\"\n");
+    assert!(text.contains("names no lane"), "{text}");
 }

@@ -52,6 +52,14 @@ impl<'a> Parts<'a> {
         self.values.is_empty() && !self.blocks.is_empty()
     }
 
+    /// Returns the words that are all there is beside the blocks: they need no quotes.
+    pub(super) fn words(&self) -> Option<&'a str> {
+        match self.values.as_slice() {
+            [Part::Text(words)] => Some(words),
+            _ => None,
+        }
+    }
+
     /// Gives up the blocks that go beside the JSON value.
     pub(crate) fn take_blocks(&mut self) -> Vec<Block> {
         std::mem::take(&mut self.blocks)

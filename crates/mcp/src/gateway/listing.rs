@@ -127,7 +127,7 @@ fn listing(described: &[Json], settings: &Settings) -> Listing {
         described.iter().take(MAX_TOOLS).filter_map(|tool| tool.read().ok()).collect();
     let theirs: BTreeSet<&str> = described.iter().map(|tool| tool.name.as_str()).collect();
     let free = |name: &str| !settings.reserved.contains(name) && !theirs.contains(name);
-    for tool in &described {
+    for tool in described.iter().filter(|tool| !settings.hidden.contains(&tool.name)) {
         let is_sound = !tool.name.is_empty() && tool.name.len() <= MAX_NAME;
         if !is_sound || listing.names.values().any(|known| **known == *tool.name) {
             tracing::warn!(tool = %text::escape(text::clip(&tool.name, 200)), "a tool of the wrapped server is left out: its name is taken, or none");

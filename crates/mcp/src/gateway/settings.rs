@@ -35,6 +35,8 @@ pub struct Settings {
     /// Names that tools of ours have. A tool of the other server with such a name is listed as `inner_` and
     /// its name.
     pub reserved: BTreeSet<String>,
+    /// Tools of the other server that are left out.
+    pub hidden: BTreeSet<String>,
     /// Changes what the other server said about its tools, after their names.
     pub adjust: BTreeMap<String, Adjust>,
 }
@@ -54,6 +56,7 @@ impl Default for Settings {
                 .map(|tool| tool.name().to_owned())
                 .chain(["fetch_cached_response".to_owned()])
                 .collect(),
+            hidden: BTreeSet::new(),
             adjust: BTreeMap::new(),
         }
     }

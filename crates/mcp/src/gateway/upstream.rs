@@ -4,8 +4,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::json;
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ use super::link::{Answering, Failure, Hears, Link, Outbox};
 use super::listing::{self, Listing};
 use super::message::RpcError;
 use super::settings::Settings;
+use crate::surface::{Notice, Notices};
 
 /// The revision that the other server is spoken to in: the last one in which a server may ask its client.
 const REVISION: &str = "2025-11-25";
@@ -63,6 +65,10 @@ pub(super) struct Upstream {
     pub(super) changes: ToolsChanged,
     connect: Box<dyn Connect>,
     listing: RwLock<Arc<Listing>>,
+    /// What the other server says that it can do.
+    capabilities: RwLock<Value>,
+    /// What it tells our clients.
+    pub(super) notices: Notices,
     state: watch::Sender<State>,
     /// Rings when somebody wants the other server.
     wanted: Notify,
@@ -78,6 +84,8 @@ impl Upstream {
             calls: Arc::default(),
             changes: ToolsChanged::new(),
             listing: RwLock::default(),
+            capabilities: RwLock::default(),
+            notices: Notices::new(),
             state: watch::Sender::new(State::Idle),
             wanted: Notify::new(),
             changed: Notify::new(),
@@ -254,7 +262,10 @@ impl Upstream {
             "capabilities": {},
             "clientInfo": {"name": "raincheck", "version": env!("CARGO_PKG_VERSION")},
         });
-        link.request("initialize", introduction).await?;
+        let introduced = link.request("initialize", introduction).await?;
+        let introduced: Value = introduced.read().unwrap_or_default();
+        let capabilities = introduced.get("capabilities").cloned().unwrap_or_default();
+        *self.capabilities.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
         link.notify("notifications/initialized", None::<()>);
         let listing = match listing::ask(link, &self.settings).await {
             // A server without tools has no such method.
@@ -263,6 +274,12 @@ impl Upstream {
         };
         self.set(listing);
         Ok(())
+    }
+
+    /// Tells whether the other server said that it has something.
+    pub(super) fn can(&self, capability: &str) -> bool {
+        let said = self.capabilities.read().unwrap_or_else(PoisonError::into_inner);
+        said.get(capability).is_some_and(|capability| !capability.is_null())
     }
 
     fn set(&self, listing: Listing) {
@@ -284,6 +301,12 @@ fn words(failure: &Failure) -> String {
     }
 }
 
+/// The parameters of `notifications/resources/updated`.
+#[derive(Deserialize)]
+struct Updated {
+    uri: String,
+}
+
 #[async_trait]
 impl Hears for Upstream {
     async fn notified(&self, method: &str, params: Option<&RawValue>) {
@@ -291,6 +314,15 @@ impl Hears for Upstream {
             ("notifications/progress", Some(params)) => self.calls.progress(params),
             ("notifications/message", Some(params)) => self.calls.message(params).await,
             ("notifications/tools/list_changed", _) => self.changed.notify_one(),
+            ("notifications/resources/list_changed", _) => {
+                self.notices.tell(Notice::ResourcesChanged);
+            }
+            ("notifications/prompts/list_changed", _) => self.notices.tell(Notice::PromptsChanged),
+            ("notifications/resources/updated", Some(params)) => {
+                if let Ok(Updated { uri }) = serde_json::from_str(params.get()) {
+                    self.notices.tell(Notice::ResourceUpdated(uri));
+                }
+            }
             _ => {}
         }
     }

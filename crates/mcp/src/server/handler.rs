@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use raincheck_core::content::Json;
@@ -21,7 +22,7 @@ use raincheck_core::text;
 use super::flight::InFlight;
 use super::registry::{Owner, Registry};
 use super::requests::Written;
-use super::{Server, line, panics, peer, result};
+use super::{Server, line, lists, panics, peer, result};
 use crate::call::Told;
 use crate::caller::{Caller, Connection, Listener};
 use crate::surface::{Call, Extension, Method};
@@ -185,8 +186,16 @@ impl Session {
         Ok(true)
     }
 
-    /// Tells a client of each change of the tools, until it is gone. Never returns where they never change.
-    pub(crate) async fn announce_tools(&self, client: Peer<RoleServer>) {
+    /// Tells a client what changes by itself, until it is gone: the tools, and what the layers say. Never
+    /// returns.
+    pub(crate) async fn announce(&self, client: Peer<RoleServer>) {
+        let mut telling = JoinSet::new();
+        for layer in self.server.roster().registry.layers() {
+            if let Some(notices) = layer.notices() {
+                let is_open = self.is_open();
+                telling.spawn(peer::tell(client.clone(), notices.subscribe(), is_open));
+            }
+        }
         let Some(mut watch) = self.server.engine().watch_specs() else {
             return std::future::pending().await;
         };
@@ -203,6 +212,12 @@ impl Session {
     async fn method(&self, method: Method, mut who: Caller) -> Result<CustomResult, ErrorData> {
         let inner = &self.server.0;
         let roster = inner.roster();
+        let parts = lists::parts(&method.name, roster.registry.layers());
+        if parts.len() > 1 {
+            self.begin();
+            let answer = lists::answer(&parts, &inner.desk, &method, &mut who).await;
+            return answer.map(|json| line::verbatim(&json)).map_err(|error| refused(&error));
+        }
         for layer in roster.registry.layers() {
             let extension = layer.extension();
             let is_of_extension = |one: &Extension| one.methods.contains(&method.name.as_str());

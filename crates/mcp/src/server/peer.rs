@@ -1,15 +1,21 @@
 //! The client's end of a connection, by the protocol's own types.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, CustomRequest, ProgressNotificationParam, ProgressToken, ServerRequest,
+    ClientResult, CustomRequest, ProgressNotificationParam, ProgressToken,
+    ResourceUpdatedNotificationParam, ServerRequest,
 };
 use rmcp::service::{Peer, ServiceError};
+use tokio::sync::broadcast;
 
 use raincheck_core::content::Json;
 
 use crate::caller::{self, Asking, Note, Notify};
+use crate::surface::Notice;
 
 /// Asks the client questions.
 #[derive(Debug)]
@@ -28,6 +34,34 @@ impl caller::Peer for Client {
             Ok(result) => Json::of(&result).map_err(|error| refused(&error)),
             Err(ServiceError::McpError(error)) => Err(refused(&error.message)),
             Err(_) => Err(Asking::Gone),
+        }
+    }
+}
+
+/// Tells a client what layers say by themselves, while it has a session.
+pub(super) async fn tell(
+    client: Peer<RoleServer>,
+    mut notices: broadcast::Receiver<Notice>,
+    is_open: Arc<AtomicBool>,
+) {
+    loop {
+        let notice = match notices.recv().await {
+            Ok(notice) => notice,
+            Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        if !is_open.load(Ordering::Acquire) {
+            continue;
+        }
+        let told = match notice {
+            Notice::ResourcesChanged => client.notify_resource_list_changed().await,
+            Notice::PromptsChanged => client.notify_prompt_list_changed().await,
+            Notice::ResourceUpdated(uri) => {
+                client.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
+            }
+        };
+        if let Err(error) = told {
+            tracing::debug!(%error, "a client was not told of a change");
         }
     }
 }

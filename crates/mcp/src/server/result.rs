@@ -67,6 +67,8 @@ mod tests {
             r#"{"resultType":"complete","content":[{"type":"text","text":"{\"z\":1.0,\"a\":1e2}"},{"type":"image","data":"cG5n","mimeType":"image/png"}],"isError":false}"#
         );
         assert!(!wire(&[image()]).contains("\"text\""), "an image alone needs no words");
+        let caption = wire(&[Content::Text("a caption".into()), image()]);
+        assert!(caption.contains(r#""text":"a caption""#), "words stay words: {caption}");
     }
 
     #[test]

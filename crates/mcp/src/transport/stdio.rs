@@ -108,7 +108,7 @@ where
     let mut ended = std::pin::pin!(running.waiting());
     tokio::select! {
         _ = &mut ended => {}
-        () = session.announce_tools(client) => {}
+        () = session.announce(client) => {}
         () = closing.cancelled_owned() => {
             if timeout(DRAIN, ended).await.is_err() {
                 tracing::debug!("calls were still open at the end of the connection");

@@ -55,7 +55,8 @@ impl Wrapped {
 
     async fn over(gateway: Gateway, seen: Seen, n_connections: Arc<AtomicU32>) -> Self {
         let engine = Options::in_memory().with_tools(Arc::new(gateway.clone()));
-        let setup = Setup { engine: Some(engine), ..Setup::default() };
+        let options = raincheck_mcp::Options::new("0.0.0").wrap(gateway.clone());
+        let setup = Setup { engine: Some(engine), options, ..Setup::default() };
         let session = Session::open_with(setup).await;
         let mut running = JoinSet::new();
         running.spawn(gateway.run(session.handle.clone(), CancellationToken::new()));
@@ -333,6 +334,83 @@ async fn what_a_failed_call_said_stands_inside_of_a_mark() {
     let ends = answer.text.find("untrusted_ends").expect("the end of the mark");
     assert!(begins < said && said < ends, "{}", answer.text);
     assert_eq!(answer.data["error"]["code"], "tool_failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_and_prompts_pass_with_their_bytes_and_their_news() {
+    // [GATE-10]
+    let mut wrapped = Wrapped::of(Settings::default(), |message, _| {
+        let id = &message["id"];
+        let raw = |result: &str| {
+            vec![Act::Say(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))]
+        };
+        match message["method"].as_str() {
+            Some("initialize") => raw(
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}"#,
+            ),
+            Some("resources/list") => {
+                raw(r#"{"resources":[{"uri":"a:b","name":"n","size":1e2}],"nextCursor":"p2"}"#)
+            }
+            Some("resources/read") => raw(r#"{"contents":[{"uri":"a:b","text":"\u00e9"}]}"#),
+            Some("resources/subscribe") => {
+                let mut acts = raw("{}");
+                let uri = &message["params"]["uri"];
+                for (method, params) in [
+                    ("resources/updated", json!({"uri": uri})),
+                    ("prompts/list_changed", json!({})),
+                    ("resources/list_changed", json!({})),
+                ] {
+                    let method = format!("notifications/{method}");
+                    acts.push(say(&json!({"jsonrpc": "2.0", "method": method, "params": params})));
+                }
+                acts
+            }
+            Some("prompts/get") => vec![say(&json!({"jsonrpc": "2.0", "id": id,
+                "error": {"code": -32602, "message": "no \u{1b}[31msuch prompt"}}))],
+            _ => usual(message, &[]).unwrap_or_default(),
+        }
+    })
+    .await;
+    wrapped.session.request("resources/list", r#"{"cursor":"p1"}"#).await;
+    let listed =
+        r#""result":{"resources":[{"uri":"a:b","name":"n","size":1e2}],"nextCursor":"p2"}"#;
+    assert!(wrapped.session.last.contains(listed), "{}", wrapped.session.last);
+    assert!(wrapped.said("resources/list")[0].contains(r#"{"cursor":"p1"}"#));
+    wrapped.session.request("resources/read", r#"{"uri":"a:b"}"#).await;
+    assert!(wrapped.session.last.contains(r#""text":"\u00e9""#), "{}", wrapped.session.last);
+    let prompts = wrapped.session.request("prompts/list", "{}").await;
+    assert_eq!(prompts["result"]["prompts"], json!([]), "it has none");
+    assert!(wrapped.said("prompts/list").is_empty());
+    let refused = wrapped.session.request("prompts/get", r#"{"name":"x"}"#).await;
+    assert!(refused["error"]["message"].as_str().is_some_and(|words| words.contains("no prompts")));
+    wrapped.session.request("resources/subscribe", r#"{"uri":"a:b"}"#).await;
+    let mut news = wrapped.session.beside();
+    while news.len() < 3 {
+        let line = wrapped.session.line().await.expect("news");
+        news.push(serde_json::from_str(&line).expect("JSON"));
+    }
+    for wanted in ["resources/updated", "resources/list_changed", "prompts/list_changed"] {
+        let method = format!("notifications/{wanted}");
+        assert!(news.iter().any(|one| one["method"] == method), "{wanted}: {news:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_configuration_says_of_a_tool_holds() {
+    // [GATE-11]
+    let mut settings = Settings::default();
+    settings.hidden.insert("rm".to_owned());
+    let adjust: raincheck_mcp::gateway::Adjust = Arc::new(|spec| spec.wait = Duration::ZERO);
+    settings.adjust.insert("slow".to_owned(), adjust);
+    let mut wrapped =
+        Wrapped::of(settings, |message, _| usual(message, &["rm", "slow"]).unwrap_or_default())
+            .await;
+    let list = wrapped.session.request("tools/list", "{}").await.to_string();
+    assert!(list.contains("\"slow\"") && !list.contains("\"rm\""), "{list}");
+    let answer = wrapped.session.good("slow", "{}").await;
+    assert_eq!(answer["status"], "running", "it does not wait");
+    let refused = wrapped.session.call("rm", "{}").await;
+    assert!(refused.raw["error"].is_object(), "{}", refused.raw);
 }
 
 /// A handler as others write them.

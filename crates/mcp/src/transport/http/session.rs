@@ -136,7 +136,7 @@ impl HttpSession {
         let client = self.standing.running.peer().clone();
         async move {
             tokio::select! {
-                () = face.announce_tools(client) => {}
+                () = face.announce(client) => {}
                 () = closing.cancelled_owned() => {}
             }
         }
