@@ -7,6 +7,7 @@
     reason = "a test that cannot go on says why and ends"
 )]
 
+mod input;
 mod model;
 mod model_check;
 mod model_tasks;

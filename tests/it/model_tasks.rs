@@ -50,6 +50,7 @@ fn task(number: usize, now: Timestamp) -> Task {
             backoff: Duration::from_secs(1),
             on: if is_repeatable { vec![Kind::WorkerLost] } else { Vec::new() },
         },
+        trace: None,
         submitted_at: now,
     }
 }

@@ -30,6 +30,7 @@ fn task(n: u64) -> Task {
         supports_cancel: true,
         is_idempotent: false,
         retry: raincheck_core::retry::Policy::default(),
+        trace: None,
         submitted_at: NOW,
     }
 }

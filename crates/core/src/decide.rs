@@ -11,6 +11,7 @@ use crate::content::Json;
 use crate::deadline::{Armed, Kind as Deadline};
 use crate::error::{Error, Guarantee, Kind};
 use crate::ids::{Fence, WorkerId};
+use crate::input::{InputChange, InputRequest};
 use crate::lifecycle::{self, Event, State};
 use crate::task::{Cause, Outcome, TaskEvent, TaskRecord, WaitReason};
 use crate::time::Timestamp;
@@ -39,10 +40,15 @@ pub enum Change {
     Start,
     /// It surely never reached its executor; the attempt is not spent.
     Undeliver,
-    /// It asks its caller for input; executors get it with native MCP tasks.
-    AskInput,
-    /// The input came; callers give it with native MCP tasks.
-    GiveInput,
+    /// It asks its caller for input; the question that was open before, if any, is not answered any more.
+    AskInput(InputRequest),
+    /// The input came.
+    GiveInput {
+        /// Which question it answers.
+        key: Arc<str>,
+        /// The answer.
+        response: Json,
+    },
     /// Somebody asked to end it.
     RequestCancel {
         /// Why, in the caller's words.
@@ -71,6 +77,9 @@ pub enum Refusal {
     /// It speaks for an attempt that is no longer the task's [LEASE-1].
     #[error("the attempt is not the task's any more")]
     Stale,
+    /// It answers a question that is not open.
+    #[error("the task asks for no such input")]
+    NotAsked,
 }
 
 /// What a change does.
@@ -86,6 +95,8 @@ pub struct Decision {
     pub retried: Option<Error>,
     /// What the executor still produced, when it had committed to end the task [CANCEL-5].
     pub late: Option<Outcome>,
+    /// What it asked, or was answered.
+    pub input: Option<InputChange>,
 }
 
 impl Decision {
@@ -117,6 +128,12 @@ pub fn decide(
     if fence.is_some_and(|fence| fence != record.fence) {
         return Err(Refusal::Stale);
     }
+    if let Change::GiveInput { key, .. } = change
+        && record.state == State::InputRequired
+        && record.input.as_ref() != Some(key)
+    {
+        return Err(Refusal::NotAsked);
+    }
     let ended = ending(record, change);
     let retried = match &ended {
         Some(Outcome::Failed(error)) if is_retried(record, error) => Some(error.clone()),
@@ -126,6 +143,9 @@ pub fn decide(
     let to = lifecycle::next(record.state, on)?;
     let mut next = record.clone();
     next.updated_at = now;
+    if record.state == State::InputRequired && to != State::InputRequired {
+        end_question(&mut next, now);
+    }
     apply(&mut next, now, change, on, to);
     if retried.is_some() {
         begin_pause(&mut next, now);
@@ -137,7 +157,24 @@ pub fn decide(
     };
     next.state = to;
     let event = (to != record.state).then(|| note(&mut next, now, record.state, on, change));
-    Ok(Decision { record: next, event, outcome, retried, late })
+    let input = input_of(record.state, to, change);
+    Ok(Decision { record: next, event, outcome, retried, late, input })
+}
+
+/// What a change does to the questions of the task: one that is asked while the task is to end is not open,
+/// and nothing answers it.
+fn input_of(from: State, to: State, change: &Change) -> Option<InputChange> {
+    if let Change::AskInput(request) = change
+        && to == State::InputRequired
+    {
+        return Some(InputChange::Asked(request.clone()));
+    }
+    if let Change::GiveInput { key, response } = change
+        && from == State::InputRequired
+    {
+        return Some(InputChange::Given { key: Arc::clone(key), response: response.clone() });
+    }
+    None
 }
 
 /// Makes the first entry of a new task's history [STATE-6].
@@ -163,8 +200,8 @@ const fn event_of(change: &Change) -> Event {
         Change::Accept => Event::Accept,
         Change::Start => Event::Start,
         Change::Undeliver => Event::Undeliver,
-        Change::AskInput => Event::AskInput,
-        Change::GiveInput => Event::GiveInput,
+        Change::AskInput(_) => Event::AskInput,
+        Change::GiveInput { .. } => Event::GiveInput,
         Change::RequestCancel { .. } => Event::RequestCancel,
         Change::CommitCancel => Event::CommitCancel,
         Change::Finish(outcome) | Change::GiveUp(outcome) => match outcome {
@@ -191,8 +228,8 @@ fn ending(record: &TaskRecord, change: &Change) -> Option<Outcome> {
         | Change::Accept
         | Change::Start
         | Change::Undeliver
-        | Change::AskInput
-        | Change::GiveInput
+        | Change::AskInput(_)
+        | Change::GiveInput { .. }
         | Change::RequestCancel { .. }
         | Change::CommitCancel => None,
     }
@@ -289,10 +326,12 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
             drop_attempt(record);
             record.deadlines.set(Deadline::QueueTimeout, Some(now + limits.queue_timeout));
         }
-        Change::AskInput if !stays => {
-            record.deadlines.set(Deadline::Input, Some(now + limits.input));
+        Change::AskInput(request) if to == State::InputRequired => {
+            record.input = Some(Arc::clone(&request.key));
+            if !stays {
+                begin_question(record, now);
+            }
         }
-        Change::GiveInput => record.deadlines.set(Deadline::Input, None),
         Change::RequestCancel { reason } => {
             if record.cancel.is_none() {
                 record.cancel = Some(cancel::Request { at: now, reason: reason.clone() });
@@ -310,7 +349,10 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
             // An attempt that ended before anybody said that it runs began at its lease at the latest.
             record.started_at = record.started_at.or(record.heartbeat_at);
         }
-        Change::Undeliver | Change::AskInput | Change::CommitCancel => {}
+        Change::Undeliver
+        | Change::AskInput(_)
+        | Change::GiveInput { .. }
+        | Change::CommitCancel => {}
     }
     if on == Event::Lease || on == Event::Undeliver {
         record.waiting = None;
@@ -338,6 +380,28 @@ fn begin_run(record: &mut TaskRecord, now: Timestamp) {
         record
             .deadlines
             .set(Deadline::Run, record.task.limits.run_timeout.map(|limit| now + limit + margin));
+    }
+}
+
+/// Lets the caller have its time to answer, which the attempt does not run [TIME-3]: its limit is put off by
+/// all of it, and what was not needed is taken back with the answer.
+fn begin_question(record: &mut TaskRecord, now: Timestamp) {
+    let limit = record.task.limits.input;
+    record.deadlines.set(Deadline::Input, Some(now + limit));
+    if let Some(run) = record.deadlines.get(Deadline::Run) {
+        record.deadlines.set(Deadline::Run, Some(run + limit));
+    }
+}
+
+/// Ends the wait for an answer.
+fn end_question(record: &mut TaskRecord, now: Timestamp) {
+    record.input = None;
+    let Some(input) = record.deadlines.get(Deadline::Input) else { return };
+    record.deadlines.set(Deadline::Input, None);
+    if let Some(run) = record.deadlines.get(Deadline::Run) {
+        let unused = i64::try_from(input.since(now).as_millis()).unwrap_or(i64::MAX);
+        let run = Timestamp::from_millis(run.as_millis().saturating_sub(unused));
+        record.deadlines.set(Deadline::Run, Some(run.max(now)));
     }
 }
 
@@ -427,8 +491,8 @@ fn note(
             | Change::Accept
             | Change::Start
             | Change::Undeliver
-            | Change::AskInput
-            | Change::GiveInput
+            | Change::AskInput(_)
+            | Change::GiveInput { .. }
             | Change::CommitCancel
             | Change::Stop
             | Change::Finish(_)

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::ids::{Fence, LaneId, TaskId, ToolName};
+use crate::input::InputChange;
 use crate::lane;
 use crate::scope::Scope;
 use crate::slot::Slot;
@@ -64,6 +65,8 @@ pub enum Effect {
         retried: Option<Error>,
         /// What its executor still produced, when it had committed to end it.
         late: Option<Outcome>,
+        /// What it asked its caller, or was answered.
+        input: Option<InputChange>,
     },
     /// An outcome came after the end [LEASE-7].
     Late {

@@ -21,6 +21,10 @@ pub mod content;
 
 pub mod progress;
 
+pub mod input;
+
+pub mod trace;
+
 pub mod deadline;
 
 pub mod reply;

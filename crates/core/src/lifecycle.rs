@@ -62,7 +62,7 @@ words! {
         Scheduled = "scheduled",
         /// Known to have started.
         Running = "running",
-        /// Running, and waiting for an answer of the caller: reached once there are native MCP tasks.
+        /// Running, and waiting for an answer of the caller.
         InputRequired = "input_required",
         /// Asked to end; the executor has not committed to end it.
         CancelRequested = "cancel_requested",
@@ -171,6 +171,8 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::Running, E::Retry, S::Waiting),
     (S::Running, E::RunTimeoutDue, S::TimedOut),
     (S::Running, E::LeaseDue, S::Failed),
+    (S::InputRequired, E::Start, S::InputRequired),
+    (S::InputRequired, E::AskInput, S::InputRequired),
     (S::InputRequired, E::GiveInput, S::Running),
     (S::InputRequired, E::RequestCancel, S::CancelRequested),
     (S::InputRequired, E::Succeed, S::Succeeded),

@@ -10,11 +10,13 @@ use crate::content::{Content, Json};
 use crate::deadline::Armed;
 use crate::error::{Error, Kind};
 use crate::ids::{ArtifactId, Fence, LaneId, TaskId, ToolName, WorkerId};
+use crate::input::Input;
 use crate::lifecycle::State;
 use crate::progress::Progress;
 use crate::retry;
 use crate::scope::Scope;
 use crate::time::Timestamp;
+use crate::trace::TraceContext;
 
 mod wait;
 
@@ -42,7 +44,7 @@ pub struct Limits {
     pub lease: Duration,
     /// How long a cancelled attempt has to end by itself.
     pub grace: Duration,
-    /// How long the caller has to give input, once native MCP tasks let an attempt ask for it.
+    /// How long the caller has to give input that an attempt asks for.
     pub input: Duration,
     /// How long the ended task stays readable [TIME-5].
     pub retention: Duration,
@@ -105,6 +107,8 @@ pub struct Task {
     pub is_idempotent: bool,
     /// When a failed attempt is followed by another.
     pub retry: retry::Policy,
+    /// The trace that its call belongs to.
+    pub trace: Option<Arc<TraceContext>>,
     /// When it was accepted.
     pub submitted_at: Timestamp,
 }
@@ -120,6 +124,8 @@ pub struct TaskRecord {
     pub state: State,
     /// Why it is `waiting`.
     pub waiting: Option<WaitReason>,
+    /// The key of what it asks its caller while it is `input_required`.
+    pub input: Option<Arc<str>>,
     /// What is left of the ready limit.
     pub ready_left: Duration,
     /// Attempts begun and not given back.
@@ -325,6 +331,16 @@ pub struct TaskDetails {
     pub artifacts: Vec<Artifact>,
     /// Its attempts that ended.
     pub attempts: Vec<AttemptSummary>,
+    /// What it asked its caller, in order, and what it was answered.
+    pub asked: Vec<Input>,
     /// Its history.
     pub events: Vec<TaskEvent>,
+}
+
+impl TaskDetails {
+    /// Returns what was asked under a key.
+    #[must_use]
+    pub fn input(&self, key: &str) -> Option<&Input> {
+        self.asked.iter().find(|input| *input.key == *key)
+    }
 }

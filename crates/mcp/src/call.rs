@@ -70,9 +70,10 @@ const SHORT: usize = 4096;
 /// As of [`Handle::submit`], or when the caller went away before; nothing was executed.
 pub(crate) async fn submit(
     engine: &Handle,
-    request: Request,
+    mut request: Request,
     who: &Caller,
 ) -> Result<Submission, Error> {
+    request.trace = who.trace().cloned();
     let turn = who.turn().await?;
     engine.submit_holding(request, turn).await
 }
@@ -116,11 +117,12 @@ pub(crate) async fn run(
 /// before the call [IDEM-1].
 pub(crate) async fn follow(
     engine: &Handle,
-    request: Request,
+    mut request: Request,
     wait: Duration,
     on_disconnect: OnDisconnect,
     who: &mut Caller,
 ) -> Result<Told, Error> {
+    request.trace = who.trace().cloned();
     // The turn before the leave: who waits for a turn may not keep the one before from its leave.
     let turn = who.turn().await?;
     // What the tool set answers at once cannot be read again later.
@@ -241,7 +243,8 @@ impl<'a> Subject<'a> {
             if view.record.state.is_terminal() {
                 return self.see(who).await.map(Some);
             }
-            if Instant::now() >= deadline {
+            // One that asks its caller something goes no further before that is answered [TASKS-6].
+            if Instant::now() >= deadline || view.input.is_some() {
                 return Ok(Some(view));
             }
             let news = async {
@@ -377,6 +380,7 @@ mod tests {
             supports_cancel: true,
             is_idempotent: false,
             retry: raincheck_core::retry::Policy::default(),
+            trace: None,
             submitted_at: now,
         };
         let mut ledger = Ledger::new(1);

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::scope::Scope;
+use raincheck_core::trace::TraceContext;
 
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
 pub(crate) use self::leave::{Leave, Luggage};
@@ -51,6 +52,8 @@ pub struct Caller {
     client: Option<Box<str>>,
     /// The extensions that the request declares; `None` where its revision knows none.
     extensions: Option<Vec<Box<str>>>,
+    /// The trace that the request belongs to.
+    trace: Option<Arc<TraceContext>>,
     budget: Budget,
     /// How long the call waits for its task, as it was asked and within the budget.
     effective_wait: Option<Duration>,
@@ -68,6 +71,7 @@ impl Caller {
             connection,
             client: None,
             extensions: None,
+            trace: None,
             budget: Budget::new(arrival, most),
             effective_wait: None,
             cancelled: CancellationToken::new(),
@@ -87,6 +91,12 @@ impl Caller {
     /// Says which extensions of the protocol the request declares; `None` where its revision knows none.
     pub(crate) fn declaring(mut self, extensions: Option<Vec<Box<str>>>) -> Self {
         self.extensions = extensions;
+        self
+    }
+
+    /// Says which trace the request belongs to [TRACE-1].
+    pub(crate) fn in_trace(mut self, trace: Option<TraceContext>) -> Self {
+        self.trace = trace.map(Arc::new);
         self
     }
 
@@ -125,6 +135,12 @@ impl Caller {
     #[must_use]
     pub fn client(&self) -> Option<&str> {
         self.client.as_deref()
+    }
+
+    /// Returns the trace that the request belongs to.
+    #[must_use]
+    pub const fn trace(&self) -> Option<&Arc<TraceContext>> {
+        self.trace.as_ref()
     }
 
     /// Tells whether the request is of a revision that has extensions, 2026-07-28 or later, on a connection

@@ -35,7 +35,8 @@ pub struct Control {
 }
 
 /// What a call may name: everything but the beginning of work, which is a client's to ask for.
-const TOOLS: &[Tool] = &[Tool::List, Tool::Status, Tool::Result, Tool::Logs, Tool::Cancel];
+const TOOLS: &[Tool] =
+    &[Tool::List, Tool::Status, Tool::Result, Tool::Logs, Tool::Cancel, Tool::Input];
 
 impl Control {
     /// Answers for an engine; artifacts are listed with `links`.

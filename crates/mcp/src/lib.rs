@@ -2,11 +2,11 @@
 //!
 //! A [`Server`] answers requests in the words of its [`Surface`]s, [`serve_stdio`] holds a session on
 //! two streams. [`surfaces::canonical::Canonical`] calls every tool of the engine by its name and adds
-//! the six task tools, `submit_task` to `get_task_result`; [`surfaces::browser::Browser`] has the four
+//! the task tools, such as `submit_task` and `get_task_result`; [`surfaces::browser::Browser`] has the four
 //! tools of a browser. [`Layer`]s wrap the calls of all of them; with the feature `cache`, `layers::cache` keeps
 //! what is too large to send.
 //!
-//! [`Control`] answers the six but one for the command line of the server's owner.
+//! [`Control`] answers most of them for the command line of the server's owner.
 //!
 //! Bytes stay bytes: arguments reach a tool, and results their caller, as they were written. This is
 //! the only crate that names `rmcp`.

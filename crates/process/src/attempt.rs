@@ -97,7 +97,7 @@ fn order(
         return Err(program::wrong_place(tool, fault));
     }
     let mark = environment::mark(context.id());
-    let environment = environment::of(tool, folder, context.id(), context.attempt_number());
+    let environment = environment::of(tool, folder, context);
     let arguments = tool.argv.iter().skip(1).cloned().collect();
     let (program, start_in) = (program.into(), tool.folder.clone().into());
     let asked = &record.task.resources;

@@ -37,7 +37,7 @@
 //! }
 //! ```
 //!
-//! The server has the tool `render` and the six tools that keep hold of its tasks, such as
+//! The server has the tool `render` and the tools that keep hold of its tasks, such as
 //! `get_task_result`. A call of `render` that takes longer than its caller waits answers with a
 //! handle, and the task goes on.
 //!

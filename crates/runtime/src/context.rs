@@ -1,5 +1,6 @@
 //! What an executor may say about its attempt, and what it is told.
 
+mod input;
 mod protocol;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use raincheck_core::store::Durability;
 use raincheck_core::task::{Artifact, Metrics};
 use raincheck_core::text;
 use raincheck_core::time::Timestamp;
+use raincheck_core::trace::TraceContext;
 
 use crate::kernel::{Kernel, guarded};
 use crate::live::Live;
@@ -55,6 +57,12 @@ impl TaskContext {
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.live.fence
+    }
+
+    /// Returns the trace that the call of the task belongs to, for calls that the work makes itself.
+    #[must_use]
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.live.trace.as_deref()
     }
 
     /// Returns the protocol between the engine and an executor that hands the attempt on.

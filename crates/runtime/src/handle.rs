@@ -1,6 +1,7 @@
 //! The only way into a running engine.
 
 mod call;
+mod input;
 mod peers;
 mod reads;
 mod submit;
@@ -12,12 +13,14 @@ use std::time::Duration;
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::ids::{LaneId, ToolName};
+use raincheck_core::input::Input;
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::Capabilities;
 use raincheck_core::task::{Artifact, Outcome, Resources, TaskDetails, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
+use raincheck_core::trace::TraceContext;
 
 use crate::engine::Engine;
 use crate::running::sleep_by;
@@ -25,6 +28,7 @@ use crate::tools::ToolsWatch;
 use crate::waits::Watch;
 
 pub use self::call::{Called, TaskHandle, ToolCall};
+pub use self::input::Given;
 pub use self::peers::Told;
 
 /// A request to run a tool.
@@ -52,6 +56,8 @@ pub struct Request {
     pub key: Option<Arc<str>>,
     /// The caller's labels.
     pub tags: Vec<Arc<str>>,
+    /// The trace that the call belongs to.
+    pub trace: Option<Arc<TraceContext>>,
     /// Set when the caller waits for the end and was given no handle.
     pub is_inline: bool,
 }
@@ -72,6 +78,7 @@ impl Request {
             priority: None,
             key: None,
             tags: Vec::new(),
+            trace: None,
             is_inline: false,
         }
     }
@@ -114,6 +121,8 @@ pub struct View {
     pub progress: Option<Progress>,
     /// The latest partial result.
     pub partial: Option<Json>,
+    /// What it asks its caller just now.
+    pub input: Option<Input>,
     /// How many tasks of its lane run before it, while it is in line.
     pub position: Option<u32>,
     /// Whether the store showed it; while the store cannot be read, a task that was accepted is shown as it

@@ -11,9 +11,11 @@ use raincheck_core::content::Json;
 use raincheck_core::ids::{Fence, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
+use raincheck_core::scope::Scope;
 use raincheck_core::store::{AttemptReport, Heartbeat, HeartbeatReply};
 use raincheck_core::task::{Artifact, Metrics, TaskRecord};
 use raincheck_core::time::Timestamp;
+use raincheck_core::trace::TraceContext;
 
 use crate::shards::{Shards, lock};
 use crate::stop::StopReason;
@@ -33,8 +35,12 @@ pub(crate) struct Report {
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) id: TaskId,
+    pub(crate) scope: Scope,
+    pub(crate) trace: Option<Arc<TraceContext>>,
     pub(crate) fence: Fence,
     pub(crate) number: u32,
+    /// Held while it asks its caller something: one question is open at a time.
+    pub(crate) asking: tokio::sync::Mutex<()>,
     pub(crate) supports_cancel: bool,
     pub(crate) on_exit: OnExit,
     pub(crate) report: Mutex<Report>,
@@ -60,6 +66,9 @@ impl Live {
     pub(crate) fn new(record: &TaskRecord, on_exit: OnExit, now: Timestamp) -> Self {
         let live = Self {
             id: record.id(),
+            scope: record.task.scope.clone(),
+            trace: record.task.trace.clone(),
+            asking: tokio::sync::Mutex::new(()),
             fence: record.fence,
             number: record.attempt,
             supports_cancel: record.task.supports_cancel,

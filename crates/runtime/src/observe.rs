@@ -112,6 +112,7 @@ mod tests {
             supports_cancel: true,
             is_idempotent: false,
             retry: Policy::default(),
+            trace: None,
             submitted_at: NOW,
         };
         TaskRecord {
@@ -120,6 +121,7 @@ mod tests {
             seq: 1,
             state: State::Running,
             waiting: None,
+            input: None,
             attempt: 1,
             fence: Fence::new(1, 1),
             worker: None,

@@ -21,7 +21,7 @@ pub(crate) enum Happened {
     Reported,
     /// The row changed.
     Moved,
-    /// The task ended.
+    /// The task ended, or asks its caller something.
     Ended,
 }
 
@@ -177,7 +177,7 @@ impl Watch {
         }
     }
 
-    /// Waits until the task ended since the watch began.
+    /// Waits until the task ended since the watch began, or asked its caller something.
     ///
     /// # Cancel safety
     /// Safe: an end that was not returned is returned by the next call.

@@ -7,6 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use raincheck_core::content::Json;
 use raincheck_core::error::Error;
 use raincheck_core::ids::TaskId;
+use raincheck_core::input::InputChange;
 use raincheck_core::ledger::Effect;
 use raincheck_core::lifecycle::State;
 use raincheck_core::progress::Progress;
@@ -43,6 +44,8 @@ pub(crate) struct Batch {
     pub(crate) events: Vec<(u64, TaskEvent)>,
     pub(crate) attempts: Vec<(u64, AttemptSummary)>,
     pub(crate) artifacts: Vec<(u64, Artifact)>,
+    /// What was asked and answered, in order.
+    pub(crate) questions: Vec<(u64, InputChange)>,
     /// Places taken and freed; `None` is free.
     pub(crate) slots: BTreeMap<TaskId, Option<Slot>>,
     /// Tasks of which only the row stays.
@@ -69,7 +72,8 @@ impl Batch {
                 self.events.push((row.seq, event));
                 self.stand(row, true);
             }
-            Effect::Moved { record: row, event, outcome, retried, late } => {
+            Effect::Moved { record: row, event, outcome, retried, late, input } => {
+                self.questions.extend(input.map(|change| (row.seq, change)));
                 let leaves_attempt = event.as_ref().is_some_and(TaskEvent::leaves_attempt);
                 self.events.extend(event.map(|event| (row.seq, event)));
                 if (outcome.is_some() || retried.is_some()) && leaves_attempt {

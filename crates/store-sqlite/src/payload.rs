@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{ArtifactId, Fence, TaskId};
+use raincheck_core::input::Input;
 use raincheck_core::lifecycle::{Event, State};
 use raincheck_core::progress::Progress;
 use raincheck_core::scope::Scope;
@@ -24,6 +25,8 @@ use crate::rows;
 pub(crate) const INPUTS: &str = "SELECT body, file FROM inputs WHERE seq = ?";
 pub(crate) const RESULTS: &str = "SELECT outcome, outcome_file, late, late_file, progress, partial \
      FROM results WHERE seq = ?";
+pub(crate) const QUESTIONS: &str =
+    "SELECT key, request, response FROM questions WHERE seq = ? ORDER BY n";
 const PROGRESS: &str = "SELECT progress FROM results WHERE seq = ?";
 pub(crate) const STATUS: &str = "SELECT progress, partial FROM results WHERE seq = ?";
 pub(crate) const EVENTS: &str = "SELECT n, at, attempt, fence, from_state, to_state, cause, note \
@@ -147,6 +150,7 @@ pub(crate) fn payload_within(
         partial: None,
         artifacts: list(view, ARTIFACTS, seq, artifact)?,
         attempts: list(view, ATTEMPTS, seq, attempt)?,
+        asked: list(view, QUESTIONS, seq, question)?,
         events: events(view, seq)?,
     };
     results(view, files, seq, &mut payload)?;
@@ -248,6 +252,15 @@ fn attempt(row: &Row<'_>) -> Result<AttemptSummary, Fault> {
         ended: if ended == "retried" { "retried" } else { state(&ended)?.as_str() },
         error: error.as_deref().map(outcome::read_error).transpose()?,
         metrics: metrics.as_deref().map(read_metrics).transpose()?,
+    })
+}
+
+fn question(row: &Row<'_>) -> Result<Input, Fault> {
+    let response: Option<String> = row.get(2)?;
+    Ok(Input {
+        key: row.get::<_, String>(0)?.into(),
+        request: json(&row.get::<_, String>(1)?)?,
+        response: response.as_deref().map(json).transpose()?,
     })
 }
 

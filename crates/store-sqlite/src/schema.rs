@@ -15,8 +15,16 @@ const APPLICATION: i32 = 0x5241_494E;
 type Migration = fn() -> String;
 
 /// Every step there is; the version of a file is the number of steps it has taken.
-const MIGRATIONS: &[Migration] =
-    &[first, artifacts_by_id, workers, ended_on_disk, mac_key, two_indexes_fewer, stopped];
+const MIGRATIONS: &[Migration] = &[
+    first,
+    artifacts_by_id,
+    workers,
+    ended_on_disk,
+    mac_key,
+    two_indexes_fewer,
+    stopped,
+    questions,
+];
 
 fn first() -> String {
     include_str!("schema/v1.sql").replace("{states}", &states())
@@ -44,6 +52,10 @@ fn two_indexes_fewer() -> String {
 
 fn stopped() -> String {
     include_str!("schema/v7.sql").to_owned()
+}
+
+fn questions() -> String {
+    include_str!("schema/v8.sql").to_owned()
 }
 
 /// The words of every state, quoted for SQL [STATE-1].

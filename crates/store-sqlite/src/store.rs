@@ -431,8 +431,8 @@ impl TaskStore for SqliteStore {
                 | Change::Accept
                 | Change::Start
                 | Change::Undeliver
-                | Change::AskInput
-                | Change::GiveInput
+                | Change::AskInput(_)
+                | Change::GiveInput { .. }
                 | Change::RequestCancel { .. }
                 | Change::CommitCancel
                 | Change::Due(_) => None,

@@ -6,6 +6,7 @@ use rusqlite::{
     Connection, OptionalExtension as _, Statement, Transaction, TransactionBehavior, params,
 };
 
+use raincheck_core::input::{InputChange, InputRequest};
 use raincheck_core::slot::Slot;
 use raincheck_core::task::{Artifact, AttemptSummary, TaskEvent, TaskRecord};
 
@@ -39,6 +40,11 @@ const OLD_ATTEMPTS: &str = "DELETE FROM attempts WHERE seq = ? AND attempt <= ?"
 const ARTIFACT: &str = "INSERT INTO artifacts (seq, n, id, name, kind, size, sha256, path) \
     VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM artifacts WHERE seq = ?1), \
     ?2, ?3, ?4, ?5, ?6, ?7)";
+const ASK: &str = "INSERT INTO questions (seq, n, key, request) \
+    SELECT ?1, (SELECT coalesce(max(n), 0) + 1 FROM questions WHERE seq = ?1), ?2, ?3 \
+    WHERE NOT EXISTS (SELECT 1 FROM questions WHERE seq = ?1 AND key = ?2)";
+const ANSWER: &str =
+    "UPDATE questions SET response = ? WHERE seq = ? AND key = ? AND response IS NULL";
 const TAKE: &str = "INSERT OR REPLACE INTO slots (task, lane, fence, worker, lease, heard) \
     VALUES (?, ?, ?, ?, ?, ?)";
 const FREE: &str = "DELETE FROM slots WHERE task = ?";
@@ -46,12 +52,13 @@ const FILES: [&str; 2] = [
     "SELECT file, NULL FROM inputs WHERE seq = ?",
     "SELECT outcome_file, late_file FROM results WHERE seq = ?",
 ];
-const EXPIRE: [&str; 5] = [
+const EXPIRE: [&str; 6] = [
     "DELETE FROM inputs WHERE seq = ?",
     "DELETE FROM results WHERE seq = ?",
     "DELETE FROM task_events WHERE seq = ?",
     "DELETE FROM attempts WHERE seq = ?",
     "DELETE FROM artifacts WHERE seq = ?",
+    "DELETE FROM questions WHERE seq = ?",
 ];
 pub(crate) const FORGET: &str =
     "DELETE FROM tasks WHERE state = 'expired' AND id = ? RETURNING seq";
@@ -141,6 +148,9 @@ fn write(
     }
     for (seq, artifact) in &batch.artifacts {
         write_artifact(writing, *seq, artifact)?;
+    }
+    for (seq, change) in &batch.questions {
+        write_question(writing, *seq, change)?;
     }
     for (task, slot) in &batch.slots {
         let task = task.bits().to_be_bytes();
@@ -298,6 +308,19 @@ fn write_artifact(writing: &Transaction<'_>, seq: u64, artifact: &Artifact) -> R
         &*artifact.sha256,
         &*artifact.path,
     ])?;
+    Ok(())
+}
+
+fn write_question(writing: &Transaction<'_>, seq: u64, change: &InputChange) -> Result<(), Fault> {
+    let seq = seq.cast_signed();
+    match change {
+        InputChange::Asked(InputRequest { key, request }) => {
+            writing.prepare_cached(ASK)?.execute(params![seq, &**key, request.get()])?;
+        }
+        InputChange::Given { key, response } => {
+            writing.prepare_cached(ANSWER)?.execute(params![response.get(), seq, &**key])?;
+        }
+    }
     Ok(())
 }
 

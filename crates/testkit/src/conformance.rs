@@ -67,6 +67,8 @@ async fn reading(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::an_artifact_is_found_by_its_id_as_long_as_its_task_is_read(&*make().await).await;
     tasks::a_history_is_one_chain(&*make().await).await;
     tasks::a_history_is_read_by_its_owner_until_retention_is_over(&*make().await).await;
+    tasks::an_answer_is_taken_from_the_owner_and_for_what_is_asked(&*make().await).await;
+    tasks::questions_and_answers_are_kept_with_their_task(&*make().await).await;
     tasks::lists_page_without_gap_or_repeat(&*make().await).await;
 }
 

@@ -78,6 +78,7 @@ impl Place {
             Found::Task(record, payload) => Ok(View {
                 progress: payload.progress.clone(),
                 partial: payload.partial.clone(),
+                input: record.input.as_deref().and_then(|key| payload.input(key)).cloned(),
                 position: self.reader.position(&record).map_err(|error| unreadable(&error))?,
                 payload: Some(payload),
                 record,
@@ -88,6 +89,7 @@ impl Place {
                 payload: None,
                 progress: None,
                 partial: None,
+                input: None,
                 position: None,
                 is_committed: true,
             }),

@@ -24,6 +24,7 @@ fn row(edit: impl FnOnce(&mut Task)) -> TaskRecord {
         supports_cancel: true,
         is_idempotent: false,
         retry: Policy::default(),
+        trace: None,
         submitted_at: NOW,
     };
     edit(&mut task);
@@ -33,6 +34,7 @@ fn row(edit: impl FnOnce(&mut Task)) -> TaskRecord {
         seq: 1,
         state: State::Queued,
         waiting: None,
+        input: None,
         attempt: 0,
         fence: Fence::NONE,
         worker: None,
@@ -322,4 +324,64 @@ fn each_transition_writes_one_entry_and_a_repeat_writes_none() {
     assert_eq!((event.seq, event.from, event.to), (3, Some(State::Scheduled), State::Running));
     let again = decide(&first.record, NOW, &Change::Start, None).expect("accepted");
     assert_eq!((again.event, again.record.n_events), (None, 3));
+}
+
+fn ask(key: &str) -> Change {
+    Change::AskInput(InputRequest { key: key.into(), request: Json::null() })
+}
+
+fn give(key: &str) -> Change {
+    Change::GiveInput { key: key.into(), response: Json::null() }
+}
+
+#[test]
+fn a_question_is_answered_by_its_key_alone_and_the_time_to_answer_is_no_time_to_run() {
+    // [TASKS-6] [TIME-3]
+    let running = after(row(|_| {}), &[lease(), Change::Start]);
+    let limit = running.timeout_at().expect("armed");
+    let asked = after(running, &[ask("a")]);
+    assert_eq!((asked.state, asked.input.as_deref()), (State::InputRequired, Some("a")));
+    assert_eq!(asked.deadlines.get(Deadline::Input), Some(NOW + Duration::from_secs(3600)));
+    assert_eq!(asked.timeout_at(), Some(limit + Duration::from_secs(3600)));
+    assert_eq!(decide(&asked, NOW, &give("b"), None).err(), Some(Refusal::NotAsked));
+    let later = NOW + Duration::from_secs(60);
+    let decision = decide(&asked, later, &give("a"), None).expect("accepted");
+    assert_eq!((decision.record.state, &decision.record.input), (State::Running, &None));
+    assert_eq!(decision.record.deadlines.get(Deadline::Input), None);
+    assert_eq!(decision.record.timeout_at(), Some(limit + Duration::from_secs(60)));
+    assert!(matches!(decision.input, Some(InputChange::Given { .. })));
+    let again = decide(&decision.record, later, &give("a"), None);
+    assert!(matches!(again, Err(Refusal::State(_))), "{again:?}");
+}
+
+#[test]
+fn a_question_is_over_when_the_task_is_to_end_and_one_after_that_is_not_asked() {
+    // [TASKS-6] [CANCEL-2]
+    let asked = after(row(|_| {}), &[lease(), Change::Start, ask("a")]);
+    let ending = after(asked, &[cancel()]);
+    assert_eq!((ending.state, &ending.input), (State::CancelRequested, &None));
+    assert_eq!(ending.timeout_at(), Some(NOW + Duration::from_secs(600)));
+    let decision = decide(&ending, NOW, &ask("b"), None).expect("accepted");
+    assert_eq!((&decision.record.input, decision.input), (&None, None));
+}
+
+#[test]
+fn another_question_takes_the_place_of_one_whose_asker_is_gone() {
+    // [TASKS-6]
+    let asked = after(row(|_| {}), &[lease(), Change::Start, ask("a")]);
+    let decision = decide(&asked, NOW, &ask("b"), None).expect("accepted");
+    assert_eq!(decision.record.input.as_deref(), Some("b"));
+    assert!(decision.event.is_none(), "it does not move");
+    assert!(matches!(decide(&decision.record, NOW, &give("a"), None), Err(Refusal::NotAsked)));
+}
+
+#[test]
+fn input_that_is_not_given_in_time_fails_the_task() {
+    // [TASKS-6] [STATE-5]
+    let asked = after(row(|_| {}), &[lease(), Change::Start, ask("a")]);
+    let (at, kind) = asked.deadlines.next().expect("armed");
+    assert_eq!(kind, Deadline::Lease, "the attempt is alive all the time");
+    let at = at.max(asked.deadlines.get(Deadline::Input).expect("armed"));
+    let late = decide(&asked, at, &Change::Due(Deadline::Input), None).expect("accepted");
+    assert_eq!((late.record.state, late.record.failure), (State::Failed, Some(Kind::RunTimeout)));
 }

@@ -50,6 +50,7 @@ impl Ledger {
                 outcome: None,
                 retried: None,
                 late: None,
+                input: None,
             });
         }
         self.arm(place);

@@ -89,6 +89,7 @@ fn first_row(now: Timestamp, seq: u64, mut task: Task, waiting: Option<WaitReaso
         seq,
         state: if waiting.is_some() { State::Waiting } else { State::Queued },
         waiting,
+        input: None,
         ready_left,
         attempt: 0,
         fence: Fence::NONE,

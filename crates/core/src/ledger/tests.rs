@@ -22,6 +22,7 @@ fn task(n: u64, scope: &str, priority: i8) -> Task {
         supports_cancel: true,
         is_idempotent: false,
         retry: Policy::default(),
+        trace: None,
         submitted_at: NOW,
     }
 }

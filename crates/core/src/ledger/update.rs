@@ -83,11 +83,11 @@ impl Ledger {
 
     /// Puts a decision in place and brings every index along.
     pub(super) fn commit(&mut self, now: Timestamp, place: Place, decision: Decision) {
-        let Decision { record: after, event, outcome, retried, late } = decision;
+        let Decision { record: after, event, outcome, retried, late, input } = decision;
         let Some(before) = self.rows.replace(place, after.clone()) else { return };
         self.reindex(place, &before, &after);
         let is_queued = after.state == State::Queued;
-        self.effects.push(Effect::Moved { record: after, event, outcome, retried, late });
+        self.effects.push(Effect::Moved { record: after, event, outcome, retried, late, input });
         self.arm(place);
         if is_queued {
             self.hold_if_held(now, place);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
-use raincheck_core::content::Content;
+use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::{Change, Refusal};
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, LaneId};
+use raincheck_core::input::InputRequest;
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Ledger, Reply};
 use raincheck_core::scope::Scope;
@@ -55,6 +56,7 @@ fn task(model: &Model, lane_n: usize, priority: i8, key: Option<u8>, inputs: u8,
         supports_cancel: Job::cancellable(kind),
         is_idempotent,
         retry,
+        trace: None,
         submitted_at: at(0),
     }
 }
@@ -65,6 +67,14 @@ fn outcome(end: End) -> Outcome {
         End::Fail => Outcome::Failed(Error::new(Kind::ToolFailed, "no")),
         End::Cancelled => Outcome::Cancelled,
     }
+}
+
+fn question() -> InputRequest {
+    InputRequest { key: "q".into(), request: Json::null() }
+}
+
+fn answer() -> Change {
+    Change::GiveInput { key: "q".into(), response: Json::null() }
 }
 
 /// The command that a step stands for; `None` when there is no job to act on.
@@ -84,8 +94,8 @@ fn command(before: &Model, step: &Step) -> Option<Command> {
         Step::Accept(n) => update(n, Change::Accept)?,
         Step::Start(n) => update(n, Change::Start)?,
         Step::Undeliver(n) => update(n, Change::Undeliver)?,
-        Step::AskInput(n) => update(n, Change::AskInput)?,
-        Step::GiveInput(n) => update(n, Change::GiveInput)?,
+        Step::AskInput(n) => update(n, Change::AskInput(question()))?,
+        Step::GiveInput(n) => update(n, answer())?,
         Step::CommitCancel(n) => update(n, Change::CommitCancel)?,
         Step::Finish { job: n, end, is_stale, releases } => {
             let job = before.pick(n)?;
@@ -146,7 +156,9 @@ fn words(step: &Step, reply: &Reply) -> String {
             UpdateResult::Same(record) => format!("same {}", record.state),
             UpdateResult::Late(record) => format!("late {}", record.state),
             UpdateResult::Refused(record, Refusal::Stale) => format!("stale {}", record.state),
-            UpdateResult::Refused(record, Refusal::State(_)) => format!("refused {}", record.state),
+            UpdateResult::Refused(record, Refusal::State(_) | Refusal::NotAsked) => {
+                format!("refused {}", record.state)
+            }
             UpdateResult::Absent => "absent".to_owned(),
         },
         Reply::HeartbeatReplies(all) => format!("{:?}", all[0]),

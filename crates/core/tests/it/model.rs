@@ -190,6 +190,13 @@ impl Job {
         all.into_iter().enumerate().filter_map(|(n, at)| Some((at?, n))).min()
     }
 
+    /// The time to answer that was not needed is no time to run.
+    fn answered(&mut self, now: i64) {
+        if let Some(input) = self.input.take() {
+            self.run = self.run.map(|at| (at - (input - now).max(0)).max(now));
+        }
+    }
+
     fn pass(&mut self, now: i64, which: usize) {
         let cancelling = self.state == "cancelling";
         let cancelled = self.state == "cancel_requested";
@@ -366,6 +373,7 @@ impl Model {
             }
             "scheduled" | "running" | "input_required" => {
                 job.cancel = true;
+                job.answered(now);
                 job.go("cancel_requested");
                 if Job::cancellable(job.kind) {
                     job.grace = Some(now + 5_000 + KILL_MARGIN);
@@ -519,7 +527,7 @@ impl Model {
                     job.go("running");
                     Some(())
                 }
-                "cancel_requested" => {
+                "input_required" | "cancel_requested" => {
                     job.began(now);
                     Some(())
                 }
@@ -542,22 +550,20 @@ impl Model {
             Step::AskInput(n) => self.simple(n, |job, now| match job.state {
                 "running" => {
                     job.input = Some(now + 40_000);
+                    job.run = job.run.map(|at| at + 40_000);
                     job.go("input_required");
                     Some(())
                 }
-                "cancel_requested" => Some(()),
+                "input_required" | "cancel_requested" => Some(()),
                 _ => None,
             }),
-            Step::GiveInput(n) => self.simple(n, |job, _| match job.state {
+            Step::GiveInput(n) => self.simple(n, |job, now| match job.state {
                 "input_required" => {
-                    job.input = None;
+                    job.answered(now);
                     job.go("running");
                     Some(())
                 }
-                "cancel_requested" => {
-                    job.input = None;
-                    Some(())
-                }
+                "cancel_requested" => Some(()),
                 _ => None,
             }),
             Step::CommitCancel(n) => self.simple(n, |job, _| {

@@ -36,6 +36,7 @@ fn task(n: u64) -> Task {
         supports_cancel: true,
         is_idempotent: false,
         retry: Policy::default(),
+        trace: None,
         submitted_at: NOW,
     }
 }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
+use raincheck_core::trace::TraceContext;
 
 use super::flight::InFlight;
 use super::registry::{Owner, Registry};
@@ -86,6 +87,7 @@ impl Session {
         let caller = Caller::new(self.connection.clone(), arrival, most)
             .of_client(client.as_ref().map(|client| client.name.as_str()))
             .declaring(self.extensions(context))
+            .in_trace(trace(context))
             .with_listener(listener)
             .with_peer(Box::new(peer::Client(context.peer.clone())));
         match flight {
@@ -305,6 +307,12 @@ impl ServerHandler for Session {
         let who = self.caller(&context);
         panics::caught(self.method(method, who)).await.unwrap_or_else(|_| Err(panicked()))
     }
+}
+
+/// Reads the trace that a request belongs to, as every revision may bring it in `_meta` [TRACE-1].
+fn trace(context: &RequestContext<RoleServer>) -> Option<TraceContext> {
+    let field = |name: &str| context.meta.get(name).and_then(Value::as_str);
+    TraceContext::new(field("traceparent")?, field("tracestate"), field("baggage"))
 }
 
 /// Refuses a name in `tools/call`: a JSON-RPC error, with the error table's object as its data

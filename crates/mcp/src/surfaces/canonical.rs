@@ -1,8 +1,9 @@
-//! The canonical surface: the six task tools, and every tool of the engine by its name.
+//! The canonical surface: the task tools, and every tool of the engine by its name.
 
 mod cancel;
 mod direct;
 mod handle;
+mod input;
 mod list;
 mod logs;
 mod practices;
@@ -30,8 +31,8 @@ use crate::caller::{Caller, SURFACE_CAP};
 use crate::surface::{Call, Definition, Desk, Shown, Surface};
 use crate::wire::{Fields, Whole};
 
-/// The contract's own words. Every tool of the engine is called by its name, and six tools submit,
-/// watch, cancel and read tasks.
+/// The contract's own words. Every tool of the engine is called by its name, and seven tools
+/// submit, watch, answer, cancel and read tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Canonical;
 
@@ -65,7 +66,7 @@ impl Surface for Canonical {
 /// Who speaks inside of a fence.
 const TOOL: &str = "the tool";
 
-/// One of the six.
+/// One of the task tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     /// Begins a task.
@@ -80,6 +81,8 @@ pub(crate) enum Tool {
     Cancel,
     /// Reads how a task ended.
     Result,
+    /// Answers what a task asks.
+    Input,
 }
 
 /// The hints of a tool that only reads what the engine knows.
@@ -88,8 +91,15 @@ const READS: Hints =
 
 impl Tool {
     /// All of them, in the order of the list.
-    pub(crate) const ALL: &'static [Self] =
-        &[Self::Submit, Self::Status, Self::Logs, Self::List, Self::Cancel, Self::Result];
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::Submit,
+        Self::Status,
+        Self::Logs,
+        Self::List,
+        Self::Cancel,
+        Self::Result,
+        Self::Input,
+    ];
 
     /// Returns the name callers use.
     pub(crate) const fn name(self) -> &'static str {
@@ -100,6 +110,7 @@ impl Tool {
             Self::List => "list_tasks",
             Self::Cancel => "cancel_task",
             Self::Result => "get_task_result",
+            Self::Input => input::NAME,
         }
     }
 
@@ -117,11 +128,12 @@ impl Tool {
             Self::List => list::DEFINITION,
             Self::Cancel => cancel::DEFINITION,
             Self::Result => result::DEFINITION,
+            Self::Input => input::DEFINITION,
         }
     }
 }
 
-/// Answers a call of one of the six: from memory, beside all lanes [QUEUE-4].
+/// Answers a call of one of the task tools: from memory, beside all lanes [QUEUE-4].
 pub(crate) async fn answer(
     desk: &Desk,
     tool: Tool,
@@ -138,6 +150,9 @@ pub(crate) async fn answer(
         Tool::List => list::call(desk, arguments, who).await,
         Tool::Cancel => {
             return cancel::call(desk, arguments, who).await.map_err(Refused::change);
+        }
+        Tool::Input => {
+            return input::call(desk, arguments, who).await.map_err(Refused::change);
         }
         Tool::Result => result::call(desk, arguments, who).await,
     };

@@ -17,6 +17,7 @@ mod flood;
 mod gateway;
 #[cfg(feature = "http")]
 mod http;
+mod input;
 mod layers;
 mod lines;
 mod links;

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 
 use raincheck_core::ids::TaskId;
+use raincheck_core::trace::TraceContext;
+use raincheck_runtime::TaskContext;
 
 use super::folder::Folder;
 use crate::tool::{CommandTool, DEFAULT_ENVIRONMENT, EnvRule};
@@ -16,16 +18,18 @@ const ARTIFACTS_DIR: &str = "RAINCHECK_ARTIFACTS_DIR";
 pub(super) fn of(
     tool: &CommandTool,
     folder: &Folder,
-    id: TaskId,
-    number: u32,
+    context: &TaskContext,
 ) -> Vec<(OsString, OsString)> {
     let mut all = allowed(&tool.environment, |name| std::env::var_os(name));
     all.extend([
-        (TASK_ID.into(), id.to_string().into()),
-        (ATTEMPT.into(), number.to_string().into()),
+        (TASK_ID.into(), context.id().to_string().into()),
+        (ATTEMPT.into(), context.attempt_number().to_string().into()),
         (RESULT_FILE.into(), folder.result().into()),
         (ARTIFACTS_DIR.into(), folder.artifacts().into()),
     ]);
+    // As the libraries of traces read them [TRACE-2].
+    let trace = context.trace().into_iter().flat_map(TraceContext::fields);
+    all.extend(trace.map(|(name, value)| (name.to_ascii_uppercase().into(), value.into())));
     all
 }
 

@@ -93,6 +93,7 @@ pub(crate) async fn leased(store: &dyn TaskStore, tool: &str) -> TaskId {
         supports_cancel: true,
         is_idempotent: false,
         retry: Default::default(),
+        trace: None,
         submitted_at: now,
     };
     let id = task.id;

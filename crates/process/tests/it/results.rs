@@ -1,10 +1,15 @@
 //! What a program is given and what it gives back.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use raincheck_core::content::Json;
 use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_core::trace::TraceContext;
 use raincheck_process::EnvRule;
+use raincheck_runtime::Request;
 
 use crate::harness::{program, python, shell, with};
 
@@ -133,6 +138,30 @@ async fn a_program_sees_only_what_its_tool_allows() {
             }
             assert!(ours.contains(&&*format!("RAINCHECK_TASK_ID={id}")), "{ours:?}");
             assert!(ours.contains(&"RAINCHECK_ATTEMPT=1"), "{ours:?}");
+        }
+    })
+    .await;
+}
+
+// [TRACE-2]
+#[tokio::test]
+async fn a_program_is_told_the_trace_of_its_call() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let tools = |folder: &_| {
+        let mut traced = program(folder, "traced", &["env"]);
+        traced.environment = EnvRule::Fixed([("TRACESTATE".to_owned(), "own".to_owned())].into());
+        vec![traced]
+    };
+    with(tools, |house| async move {
+        let mut request = Request::new("traced", Json::empty_object(), Scope::local());
+        let trace = TraceContext::new(PARENT, Some("a=1"), Some("user=7"));
+        request.trace = trace.map(Arc::new);
+        let id = house.submit_as(request).await;
+        house.end(id).await;
+        let lines = house.log(id).await;
+        let seen: Vec<&str> = lines.iter().map(|line| &*line.message).collect();
+        for entry in [&*format!("TRACEPARENT={PARENT}"), "TRACESTATE=a=1", "BAGGAGE=user=7"] {
+            assert!(seen.contains(&entry), "{entry} in {seen:?}");
         }
     })
     .await;

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{ArtifactId, LaneId, TaskId};
+use raincheck_core::input::Input;
 use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::{Line, may_grow};
@@ -44,6 +45,7 @@ impl Handle {
         let position = self.engine.kernel.position(&record).await?;
         let (progress, partial) = self.engine.kernel.report(&record);
         Ok(View {
+            input: open_input(&record, &payload),
             progress: progress.or_else(|| payload.progress.clone()),
             partial: partial.or_else(|| payload.partial.clone()),
             payload: Some(payload),
@@ -66,6 +68,14 @@ impl Handle {
         let status =
             self.engine.kernel.store.status(scope, id).await?.ok_or_else(Error::not_found)?;
         let TaskStatus { record, progress, partial } = status;
+        // What it asks is not read with its status: only then it is read as a whole.
+        let input = match &record.input {
+            Some(_) => match self.engine.kernel.store.find(scope, id).await? {
+                Found::Task(record, payload) => open_input(&record, &payload),
+                Found::Tombstone(_) | Found::Absent => None,
+            },
+            None => None,
+        };
         let position = self.engine.kernel.position(&record).await?;
         let (newer, newer_partial) = self.engine.kernel.report(&record);
         Ok(View {
@@ -73,6 +83,7 @@ impl Handle {
             partial: newer_partial.or(partial),
             payload: None,
             record,
+            input,
             position,
             is_committed: true,
         })
@@ -87,6 +98,17 @@ impl Handle {
     /// # Cancel safety
     /// Safe.
     pub async fn wait_end(&self, scope: &Scope, id: TaskId, wait: Duration) -> Result<View, Error> {
+        self.wait_until(scope, id, wait, |record| record.state.is_terminal()).await
+    }
+
+    /// Waits until a task is where its caller waits for it to be.
+    async fn wait_until(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        wait: Duration,
+        is_there: impl Fn(&TaskRecord) -> bool + Send + Sync,
+    ) -> Result<View, Error> {
         self.engine.kernel.admit(Need::Read).await?;
         // No timer for no time: the shortest one lasts a millisecond.
         let deadline = (!wait.is_zero()).then(|| Instant::now() + wait.min(FOREVER));
@@ -94,7 +116,7 @@ impl Handle {
         loop {
             let record =
                 self.engine.kernel.store.record(scope, id).await?.ok_or_else(Error::not_found)?;
-            if record.state.is_terminal() {
+            if is_there(&record) {
                 return self.view(scope, id).await;
             }
             let is_over = match deadline {
@@ -109,7 +131,7 @@ impl Handle {
     }
 
     /// Reads a task that was just accepted once it has ended, or as it is when the wait is over
-    /// [TIME-1]. For an [inline](super::Request::is_inline) request it looks at the store only then.
+    /// [TIME-1] or it asks its caller something [TASKS-6]. For an [inline](super::Request::is_inline) request it looks at the store only then.
     ///
     /// # Errors
     /// `storage_unavailable`; `worker_lost` when the store lost the task before its commit.
@@ -122,7 +144,7 @@ impl Handle {
             self.until_ended(&mut watch, wait).await;
             return self.accepted_view(record).await;
         }
-        self.wait_end(&record.task.scope, record.id(), wait).await
+        self.wait_until(&record.task.scope, record.id(), wait, waits_for_caller).await
     }
 
     /// Waits until the task ended, the wait is over, or nothing runs any more. What ends while the
@@ -162,8 +184,8 @@ impl Handle {
                 let record = accepted.clone();
                 tracing::warn!(task = %record.id(), %error, "a task that was accepted cannot be read");
                 let (progress, partial) = self.engine.kernel.report(&record);
-                let (payload, position, is_committed) = (None, None, false);
-                Ok(View { record, payload, progress, partial, position, is_committed })
+                let (payload, input, position, is_committed) = (None, None, None, false);
+                Ok(View { record, payload, progress, partial, input, position, is_committed })
             }
             view => view,
         }
@@ -187,7 +209,7 @@ impl Handle {
             }
             self.accepted_view(record).await?
         } else {
-            self.wait_end(&record.task.scope, record.id(), wait).await?
+            self.wait_until(&record.task.scope, record.id(), wait, waits_for_caller).await?
         };
         Ok(Waited::View(Box::new(view)))
     }
@@ -412,9 +434,21 @@ const fn tombstone(record: TaskRecord) -> View {
         payload: None,
         progress: None,
         partial: None,
+        input: None,
         position: None,
         is_committed: true,
     }
+}
+
+/// Tells whether a task goes no further before its caller is told.
+fn waits_for_caller(record: &TaskRecord) -> bool {
+    record.state.is_terminal() || record.state == State::InputRequired
+}
+
+/// Returns what a task asks its caller just now.
+fn open_input(record: &TaskRecord, payload: &TaskDetails) -> Option<Input> {
+    let input = payload.input(record.input.as_deref()?)?;
+    input.response.is_none().then(|| input.clone())
 }
 
 /// A wait that outlives every process, short enough to be added to an instant.

@@ -218,6 +218,7 @@ fn prepare(
         supports_cancel: spec.supports_cancel,
         is_idempotent: spec.is_idempotent,
         retry,
+        trace: request.trace,
         submitted_at: now,
     };
     Ok(Submit { task, inputs: request.inputs, waiting, is_inline: request.is_inline })

@@ -43,7 +43,9 @@ impl Kernel {
         if has_ended || is_over || record.cancel.is_some() {
             self.lives.observe(record);
         }
-        let happened = if has_ended { Happened::Ended } else { Happened::Moved };
+        // Whoever waits for the end of a task that asks them something waits in vain.
+        let is_over = has_ended || record.state == State::InputRequired;
+        let happened = if is_over { Happened::Ended } else { Happened::Moved };
         self.waits.tell(record.id(), happened);
     }
 }

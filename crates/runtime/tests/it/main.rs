@@ -14,6 +14,7 @@ mod cancel;
 mod durability;
 mod endings;
 mod gated;
+mod input;
 mod logs;
 mod queue;
 mod reattach;

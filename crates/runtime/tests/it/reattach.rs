@@ -40,6 +40,7 @@ async fn survivor(tool: &str, now: Timestamp) -> (Arc<dyn TaskStore>, TaskId) {
         supports_cancel: true,
         is_idempotent: false,
         retry: Default::default(),
+        trace: None,
         submitted_at: now,
     };
     let id = task.id;

@@ -16,7 +16,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::task::{Task, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
-use super::spec::Spec;
+use super::spec::{Spec, StoredTrace};
 use super::{Statements, kind_of, known, task_id};
 use crate::fault::Fault;
 
@@ -128,7 +128,11 @@ impl Common {
 fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<TaskRecord, Fault> {
     let task = read_task(from, common)?;
     let state = State::from_word(from.text()?).ok_or(Fault::Broken("an unknown state"))?;
-    let waiting = from.maybe_text()?.map(wait_reason).transpose()?;
+    let waiting = from.maybe_text()?;
+    let (waiting, input) = match (waiting, state) {
+        (Some(key), State::InputRequired) => (None, Some(key.into())),
+        (waiting, _) => (waiting.map(wait_reason).transpose()?, None),
+    };
     let ready_left = Duration::from_nanos(from.count()?);
     let attempt = from.take()?;
     let fence = Fence::from_raw(from.count()?);
@@ -153,6 +157,7 @@ fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<TaskRecord, F
         seq: from.count()?,
         state,
         waiting,
+        input,
         ready_left,
         attempt,
         fence,
@@ -194,6 +199,7 @@ fn read_task(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<Task, Fa
         supports_cancel: spec.supports_cancel,
         is_idempotent: spec.is_idempotent,
         retry: spec.retry.try_into()?,
+        trace: spec.trace.as_ref().and_then(StoredTrace::read),
         submitted_at,
     })
 }

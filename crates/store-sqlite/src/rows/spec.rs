@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use raincheck_core::retry::Policy;
 use raincheck_core::task::{Limits, Resources, Task};
+use raincheck_core::trace::TraceContext;
 
 use super::kind_of;
 use crate::fault::Fault;
@@ -22,6 +23,8 @@ pub(super) struct Spec {
     pub(super) supports_cancel: bool,
     pub(super) is_idempotent: bool,
     pub(super) retry: StoredPolicy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trace: Option<StoredTrace>,
 }
 
 impl Spec {
@@ -33,6 +36,7 @@ impl Spec {
             supports_cancel: task.supports_cancel,
             is_idempotent: task.is_idempotent,
             retry: StoredPolicy::of(&task.retry),
+            trace: task.trace.as_deref().map(StoredTrace::of),
         };
         serde_json::to_string(&spec).map_err(|_| Fault::Broken("a task that cannot be written"))
     }
@@ -155,6 +159,31 @@ impl From<StoredResources> for Resources {
     fn from(stored: StoredResources) -> Self {
         let StoredResources { cpu_milli, memory_mb, scratch_mb } = stored;
         Self { cpu_milli, memory_mb, scratch_mb }
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct StoredTrace {
+    parent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    baggage: Option<String>,
+}
+
+impl StoredTrace {
+    fn of(trace: &TraceContext) -> Self {
+        Self {
+            parent: trace.parent().to_owned(),
+            state: trace.state().map(str::to_owned),
+            baggage: trace.baggage().map(str::to_owned),
+        }
+    }
+
+    /// One that this version would not take is left out: no work depends on it.
+    pub(super) fn read(&self) -> Option<Arc<TraceContext>> {
+        let Self { parent, state, baggage } = self;
+        TraceContext::new(parent, state.as_deref(), baggage.as_deref()).map(Arc::new)
     }
 }
 

@@ -89,6 +89,7 @@ fn one(n: u64) -> Submit {
         supports_cancel: true,
         is_idempotent: false,
         retry: Policy::default(),
+        trace: None,
         submitted_at: NOW,
     };
     Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false }

@@ -59,6 +59,7 @@ pub(crate) fn one(n: u64, edit: impl FnOnce(&mut Task)) -> Submit {
         supports_cancel: true,
         is_idempotent: false,
         retry: retry::Policy::default(),
+        trace: None,
         submitted_at: START,
     };
     edit(&mut task);

@@ -10,6 +10,7 @@ use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, TaskId};
+use raincheck_core::input::{Input, InputRequest};
 use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::retry;
@@ -59,6 +60,7 @@ fn one(n: u64, edit: impl FnOnce(&mut Task)) -> Submit {
         supports_cancel: true,
         is_idempotent: false,
         retry: retry::Policy::default(),
+        trace: None,
         submitted_at: START,
     };
     edit(&mut task);
@@ -602,4 +604,64 @@ pub(super) async fn lists_page_without_gap_or_repeat(store: &dyn TaskStore) {
     let odd = Filter { tags_any: vec!["n:1".into()], ..Filter::default() };
     let page = must(store.list(&Scope::local(), &odd, None, 99).await);
     assert_eq!(page.items.len(), 5, "by tag");
+}
+
+/// A request that an attempt may make of its caller.
+fn question(n: u32) -> Json {
+    must(Json::parse(format!("{{\"method\":\"m\",\"params\":{n}}}")))
+}
+
+fn ask(key: &str, n: u32) -> Change {
+    Change::AskInput(InputRequest { key: key.into(), request: question(n) })
+}
+
+/// What a caller of a scope answers to task 1.
+fn answer(scope: &str, key: &str, n: u32) -> Update {
+    let change = Change::GiveInput { key: key.into(), response: must(Json::of(&n)) };
+    Update {
+        scope: Some(Scope::new(scope)),
+        fence: None,
+        ..Update::attempt(id(1), Fence::NONE, change)
+    }
+}
+
+/// Runs task 1 until it asks `a`.
+async fn asking(store: &dyn TaskStore) -> Claimed {
+    open(store, 1, 10).await;
+    submit(store, one(1, |_| {})).await;
+    let claimed = must(claim(store, 1).await.pop().ok_or("no lease"));
+    for change in [Change::Start, ask("a", 1)] {
+        update(store, START, attempt(&claimed, change, false)).await;
+    }
+    claimed
+}
+
+fn input(key: &str, n: u32, response: Option<u32>) -> Input {
+    let response = response.map(|response| must(Json::of(&response)));
+    Input { key: key.into(), request: question(n), response }
+}
+
+pub(super) async fn an_answer_is_taken_from_the_owner_and_for_what_is_asked(store: &dyn TaskStore) {
+    asking(store).await;
+    let (record, details) = task(store, 1).await;
+    assert_eq!((record.state, record.input.as_deref()), (State::InputRequired, Some("a")));
+    assert_eq!(details.asked, vec![input("a", 1, None)], "[TASKS-6]");
+    let foreign = update(store, START, answer("other", "a", 9)).await;
+    assert!(matches!(foreign, UpdateResult::Absent), "[SCOPE-2] {foreign:?}");
+    let other = update(store, START, answer("local", "b", 9)).await;
+    assert!(matches!(other, UpdateResult::Refused(..)), "[TASKS-6] {other:?}");
+    let given = update(store, START, answer("local", "a", 7)).await;
+    assert!(matches!(given, UpdateResult::Moved(_)), "[TASKS-6] {given:?}");
+}
+
+pub(super) async fn questions_and_answers_are_kept_with_their_task(store: &dyn TaskStore) {
+    let claimed = asking(store).await;
+    update(store, START, answer("local", "a", 7)).await;
+    for change in [ask("a", 2), ask("b", 3)] {
+        update(store, START, attempt(&claimed, change, false)).await;
+    }
+    let (record, details) = task(store, 1).await;
+    assert_eq!(record.input.as_deref(), Some("b"), "[TASKS-6] the newest is open");
+    let kept = [input("a", 1, Some(7)), input("b", 3, None)];
+    assert_eq!(details.asked, kept, "[TASKS-6]");
 }

@@ -49,8 +49,11 @@ impl Shelf {
                 self.insert(record.id(), event);
                 changed.push(record);
             }
-            Effect::Moved { record, event, outcome, retried, late } => {
+            Effect::Moved { record, event, outcome, retried, late, input } => {
                 let has_ended = outcome.is_some();
+                if let Some(input) = input {
+                    self.edit(record.id(), |payload| input.apply(&mut payload.asked));
+                }
                 self.moved(&record, event, outcome, retried);
                 if let Some(late) = late {
                     self.late(record.id(), None, late);
@@ -145,6 +148,7 @@ impl Shelf {
             partial: None,
             artifacts: Vec::new(),
             attempts: Vec::new(),
+            asked: Vec::new(),
             events,
         };
         self.items.insert(id, Item { payload: Arc::new(payload), metrics: None, settled: None });
@@ -264,10 +268,13 @@ impl Shelf {
     /// Returns about how many bytes a task's content takes.
     fn size(&self, id: TaskId) -> usize {
         self.items.get(&id).map_or(0, |item| {
-            let TaskDetails { inputs, outcome, late, partial, .. } = &*item.payload;
+            let TaskDetails { inputs, outcome, late, partial, asked, .. } = &*item.payload;
             let json = |json: &Json| json.get().len();
             let outcomes = [outcome, late].into_iter().flatten().map(size_of).sum::<usize>();
-            json(inputs) + outcomes + partial.as_ref().map_or(0, json)
+            let asked = asked
+                .iter()
+                .map(|input| json(&input.request) + input.response.as_ref().map_or(0, json));
+            json(inputs) + outcomes + partial.as_ref().map_or(0, json) + asked.sum::<usize>()
         })
     }
 

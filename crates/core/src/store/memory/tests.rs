@@ -32,6 +32,7 @@ fn one(n: u64) -> Submit {
         supports_cancel: true,
         is_idempotent: false,
         retry: Policy::default(),
+        trace: None,
         submitted_at: NOW,
     };
     let inputs = Json::parse(format!("{{\"n\":{n}}}")).expect("JSON");

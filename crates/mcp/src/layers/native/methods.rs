@@ -1,5 +1,6 @@
 //! The methods of the extension.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -14,10 +15,11 @@ use crate::caller::Caller;
 use crate::surface::{Desk, Method};
 
 const GET: &str = "tasks/get";
+const UPDATE: &str = "tasks/update";
 const CANCEL: &str = "tasks/cancel";
 
 /// All of them. `tasks/list` and `tasks/result` were of another revision and are methods no more.
-pub(super) const ALL: &[&str] = &[GET, CANCEL];
+pub(super) const ALL: &[&str] = &[GET, UPDATE, CANCEL];
 
 /// Answers one of them; `None` for any other method.
 pub(super) async fn answer(
@@ -28,6 +30,7 @@ pub(super) async fn answer(
 ) -> Option<Result<Json, Error>> {
     match method.name.as_str() {
         GET => Some(get(desk, method, who, whose).await),
+        UPDATE => Some(update(desk, method, who).await),
         CANCEL => Some(cancel(desk, method, who).await),
         _ => None,
     }
@@ -56,6 +59,30 @@ async fn get(
 ) -> Result<Json, Error> {
     let view = read(desk.engine(), task_id(method)?, Duration::ZERO, who).await?;
     task::detailed(desk, view, who, whose).await
+}
+
+/// Gives a task what it asked for. What it did not ask for, or was given before, is passed over: a client may
+/// repeat itself.
+async fn update(desk: &Desk, method: &Method, who: &Caller) -> Result<Json, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        input_responses: BTreeMap<String, Json>,
+    }
+
+    let id = task_id(method)?;
+    let params: Params = method.params.read().map_err(|_| {
+        let words = "`inputResponses` is missing, or is no object";
+        Error::new(Kind::InvalidParams, words)
+            .with_hint("send the answers by the keys of inputRequests")
+    })?;
+    if params.input_responses.is_empty() {
+        desk.engine().status(who.scope(), id).await?;
+    }
+    for (key, response) in params.input_responses {
+        desk.engine().give_input(who.scope(), id, &key, response).await?;
+    }
+    Ok(acknowledged())
 }
 
 /// Asks a task to end. What becomes of it is seen by `tasks/get`: a task that had ended before is as it

@@ -27,9 +27,8 @@ pub(super) fn message(desk: &Desk, view: &View, whose: &'static str) -> Option<S
             None => "queued".to_owned(),
         }),
         State::CancelRequested | State::Cancelling => Some("it was asked to end".to_owned()),
-        State::Scheduled | State::Running | State::InputRequired => {
-            said(desk, view.progress.as_ref()?, whose)
-        }
+        State::InputRequired => Some("it asks for input before it goes on".to_owned()),
+        State::Scheduled | State::Running => said(desk, view.progress.as_ref()?, whose),
         State::Cancelled => Some(cancelled(Some(record)).message.to_string()),
         State::Failed | State::TimedOut => match view.payload.as_ref()?.outcome.as_ref()? {
             Outcome::Failed(error) => Some(own(error).message.to_string()),

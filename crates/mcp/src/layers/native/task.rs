@@ -1,5 +1,7 @@
 //! A task as the extension writes it: flat, with what its status brings along.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use raincheck_core::content::Json;
@@ -35,6 +37,8 @@ struct Task<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     poll_interval_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    input_requests: Option<BTreeMap<&'a str, &'a Json>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure<'a>>,
@@ -62,9 +66,17 @@ impl<'a> Task<'a> {
             last_updated_at: record.updated_at,
             ttl_ms: ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)),
             poll_interval_ms: (!record.state.is_terminal()).then(|| poll_after_ms(record, now)),
+            input_requests: None,
             result: None,
             error: None,
         }
+    }
+
+    /// Adds what it asks just now.
+    fn with_requests(mut self, view: &'a View) -> Self {
+        let input = view.input.as_ref();
+        self.input_requests = input.map(|one| BTreeMap::from([(&*one.key, &one.request)]));
+        self
     }
 
     fn written(&self) -> Json {
@@ -92,7 +104,7 @@ pub(super) async fn detailed(
     let status = status(view.record.state, view.record.failure);
     match status {
         Status::Working | Status::InputRequired | Status::Cancelled => {
-            Ok(Task::of(desk, &view, status, whose).written())
+            Ok(Task::of(desk, &view, status, whose).with_requests(&view).written())
         }
         Status::Completed => {
             // The result may say that it was read, which changes nothing of what is told here.

@@ -10,6 +10,7 @@ use raincheck_core::task::TaskRecord;
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 
+use super::input::{self, Asked};
 use super::{TOOL, words};
 use crate::answer::{Answer, Begins, Mark, shown_progress};
 use crate::call::poll_after_ms;
@@ -28,7 +29,7 @@ struct Handle<'a> {
     timeout_at: Option<Timestamp>,
     poll_after_ms: u64,
     message: String,
-    next: Next,
+    next: Next<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     untrusted_begins: Option<Begins<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,28 +37,46 @@ struct Handle<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     partial_result: Option<&'a Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    input_request: Option<Asked<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     untrusted_ends: Option<&'a str>,
 }
 
 /// The call to make next.
 #[derive(Serialize)]
-struct Next {
+struct Next<'a> {
     tool: &'static str,
-    arguments: Arguments,
+    arguments: Arguments<'a>,
 }
 
 #[derive(Serialize)]
-struct Arguments {
+struct Arguments<'a> {
     task_id: TaskId,
-    wait_s: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_s: Option<u64>,
 }
 
 /// Answers with the handle of a live task.
 pub(super) fn answer(view: &View, who: &Caller, now: Timestamp, mark: &Mark) -> Answer {
     let record = &view.record;
     let id = record.id();
-    let mark = (view.progress.is_some() || view.partial.is_some()).then_some(mark);
+    let is_said = view.progress.is_some() || view.partial.is_some() || view.input.is_some();
+    let mark = is_said.then_some(mark);
     let wait_s = who.next_wait_s();
+    let asked = view.input.as_ref();
+    let (message, next) = match asked {
+        Some(input) => {
+            let arguments = Arguments { task_id: id, key: Some(&input.key), wait_s: None };
+            (asking(record), Next { tool: input::NAME, arguments })
+        }
+        None => {
+            let arguments = Arguments { task_id: id, key: None, wait_s: Some(wait_s) };
+            let message = going_on(record, view.position, wait_s);
+            (message, Next { tool: "get_task_result", arguments })
+        }
+    };
     Answer::json(&Handle {
         status: "running",
         task_id: id,
@@ -66,17 +85,34 @@ pub(super) fn answer(view: &View, who: &Caller, now: Timestamp, mark: &Mark) -> 
         position: view.position,
         timeout_at: record.timeout_at(),
         poll_after_ms: poll_after_ms(record, now),
-        message: format!(
-            "{} Keep the task_id, go on with other work, and call get_task_result with it later: \
-             wait_s {wait_s} sleeps until it ends. tail_task_logs shows its log, cancel_task ends it.",
-            standing(record, view.position)
-        ),
-        next: Next { tool: "get_task_result", arguments: Arguments { task_id: id, wait_s } },
+        message,
+        next,
         untrusted_begins: mark.map(|mark| mark.begins(TOOL)),
         progress: view.progress.as_ref().map(shown_progress),
         partial_result: view.partial.as_ref(),
+        input_request: asked.map(Asked::of),
         untrusted_ends: mark.map(Mark::ends),
     })
+}
+
+/// Says in words how to go on with a task that asks for input.
+fn asking(record: &TaskRecord) -> String {
+    format!(
+        "`{}` asks for input before it goes on: see input_request. Ask the user, unless you were told the \
+         answer; then call {} with the task_id, the key and the response, such as \
+         {{\"action\":\"accept\",\"content\":{{…}}}} or {{\"action\":\"decline\"}}.",
+        record.task.tool,
+        input::NAME
+    )
+}
+
+/// Says in words how to go on with a task that goes on.
+fn going_on(record: &TaskRecord, position: Option<u32>, wait_s: u64) -> String {
+    format!(
+        "{} Keep the task_id, go on with other work, and call get_task_result with it later: \
+         wait_s {wait_s} sleeps until it ends. tail_task_logs shows its log, cancel_task ends it.",
+        standing(record, position)
+    )
 }
 
 /// Says in words where a task stands whose call did not wait for its end.

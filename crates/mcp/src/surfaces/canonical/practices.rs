@@ -27,7 +27,8 @@ result or error; reading again gives the same answer. One waiting call is better
 polls; when you do poll, wait poll_after_ms between calls.
 5. To see what a task is doing: get_task_status (progress, partial_result), tail_task_logs (pass \
 next_cursor back as cursor; wait_s waits for new lines), list_tasks to find ids again.
-6. cancel_task ends a task early. A tool that cannot be cancelled runs on and keeps its result.
+6. A task that is input_required asks something: ask the user, answer with give_task_input. \
+cancel_task ends a task early. A tool that cannot be cancelled runs on and keeps its result.
 7. Errors carry code, retryable, guarantee (not_executed, unknown, executed) and recovery. Do not \
 repeat work whose guarantee is unknown before you have looked at its effects.
 8. Tell the user when a task ended, and how.";

@@ -1,4 +1,4 @@
-//! Tasks in the words of the six tools, for whoever reads a store without calling them.
+//! Tasks in the words of the task tools, for whoever reads a store without calling them.
 
 use serde::Serialize;
 

@@ -12,6 +12,7 @@ use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
 
+use super::input::Asked;
 use super::{READS, TOOL, task_id, words};
 use crate::answer::{Answer, Begins, Mark, shown_progress};
 use crate::call::poll_after_ms;
@@ -40,7 +41,8 @@ pub(super) fn answer(view: &View, now: Timestamp, mark: &Mark) -> Answer {
     if view.record.state == State::Expired {
         return Answer::json(&Tombstone::of(&view.record));
     }
-    let mark = (view.progress.is_some() || view.partial.is_some()).then_some(mark);
+    let is_said = view.progress.is_some() || view.partial.is_some() || view.input.is_some();
+    let mark = is_said.then_some(mark);
     let answer = Answer::json(&Status {
         untrusted_begins: mark.map(|mark| mark.begins(TOOL)),
         untrusted_ends: mark.map(Mark::ends),
@@ -87,6 +89,8 @@ pub(crate) struct Status<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     partial_result: Option<&'a Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    input_request: Option<Asked<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     untrusted_ends: Option<&'a str>,
 }
 
@@ -117,6 +121,7 @@ impl<'a> Status<'a> {
             untrusted_begins: None,
             progress: None,
             partial_result: None,
+            input_request: None,
             untrusted_ends: None,
         }
     }
@@ -126,6 +131,7 @@ impl<'a> Status<'a> {
         Self {
             progress: view.progress.as_ref().map(shown_progress),
             partial_result: view.partial.as_ref(),
+            input_request: view.input.as_ref().map(Asked::of),
             position: view.position,
             ..Self::of(&view.record)
         }

@@ -1,0 +1,161 @@
+//! What attempts ask their callers while they run [TASKS-6].
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::content::{Json, NotJson};
+
+/// How many questions one task may ask.
+pub const MAX_INPUTS: usize = 100;
+
+/// How long a key may be, in bytes; it holds ASCII letters, digits, `_`, `-` and `.`.
+pub const MAX_KEY: usize = 100;
+
+/// How long a question, or an answer, may be, in bytes.
+pub const MAX_TEXT: usize = 256 << 10;
+
+/// A question: a request that a client can answer, as MCP has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputRequest {
+    /// What the question is known by, among those of its task: asked again under the same key, in another
+    /// attempt too, it is the same question.
+    pub key: Arc<str>,
+    /// The request, `{"method": …, "params": …}`.
+    pub request: Json,
+}
+
+impl InputRequest {
+    /// Asks by a method of MCP that servers may ask clients by, such as `elicitation/create`.
+    ///
+    /// # Errors
+    /// When the parameters cannot be written as JSON.
+    pub fn new(
+        key: impl Into<Arc<str>>,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<Self, NotJson> {
+        #[derive(Serialize)]
+        struct Request<'a, P> {
+            method: &'a str,
+            params: &'a P,
+        }
+        Ok(Self { key: key.into(), request: Json::of(&Request { method, params })? })
+    }
+
+    /// Asks a person to fill in what a schema describes: an object schema whose properties are strings,
+    /// numbers or booleans. It is answered with `{"action": "accept", "content": {…}}`, or with the action
+    /// `decline` or `cancel`.
+    ///
+    /// # Errors
+    /// When the schema cannot be written as JSON.
+    pub fn elicitation(
+        key: impl Into<Arc<str>>,
+        message: &str,
+        schema: &impl Serialize,
+    ) -> Result<Self, NotJson> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a, S> {
+            mode: &'static str,
+            message: &'a str,
+            requested_schema: &'a S,
+        }
+        let params = Params { mode: "form", message, requested_schema: schema };
+        Self::new(key, "elicitation/create", &params)
+    }
+
+    /// Tells whether the question may be asked, and names what is wrong with it otherwise.
+    ///
+    /// # Errors
+    /// What is too long, or empty.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        if self.key.is_empty() || self.key.len() > MAX_KEY || !self.key.bytes().all(is_of_word) {
+            return Err("the key of a question has up to 100 letters, digits, `_`, `-` and `.`");
+        }
+        if self.request.get().len() > MAX_TEXT {
+            return Err("a question has at most 256 KiB");
+        }
+        Ok(())
+    }
+}
+
+/// A question of a task, and its answer once there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// What it is known by.
+    pub key: Arc<str>,
+    /// The request.
+    pub request: Json,
+    /// What it was answered.
+    pub response: Option<Json>,
+}
+
+/// A change of the questions of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputChange {
+    /// One was asked; it may have been asked before.
+    Asked(InputRequest),
+    /// One was answered.
+    Given {
+        /// Which.
+        key: Arc<str>,
+        /// What.
+        response: Json,
+    },
+}
+
+impl InputChange {
+    /// Applies the change: the first question under a key and its first answer stay.
+    pub fn apply(self, inputs: &mut Vec<Input>) {
+        match self {
+            Self::Asked(InputRequest { key, request }) => {
+                if inputs.iter().all(|input| input.key != key) {
+                    inputs.push(Input { key, request, response: None });
+                }
+            }
+            Self::Given { key, response } => {
+                if let Some(input) = inputs.iter_mut().find(|input| input.key == key) {
+                    input.response.get_or_insert(response);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_question_and_the_first_answer_under_a_key_stay() {
+        let request = |n: u32| InputRequest::new("k", "m", &n).expect("JSON");
+        let given =
+            |n: u32| InputChange::Given { key: "k".into(), response: Json::of(&n).expect("JSON") };
+        let mut inputs = Vec::new();
+        for change in [given(0), InputChange::Asked(request(1)), InputChange::Asked(request(2))] {
+            change.apply(&mut inputs);
+        }
+        given(3).apply(&mut inputs);
+        given(4).apply(&mut inputs);
+        let [Input { request, response: Some(response), .. }] = &inputs[..] else {
+            panic!("{inputs:?}")
+        };
+        assert_eq!((request.get(), response.get()), (r#"{"method":"m","params":1}"#, "3"));
+    }
+
+    #[test]
+    fn an_elicitation_is_what_the_protocol_asks_for() {
+        let schema = serde_json::json!({"type": "object"});
+        let asked = InputRequest::elicitation("k", "Sure?", &schema).expect("JSON");
+        assert_eq!(
+            asked.request.get(),
+            r#"{"method":"elicitation/create","params":{"mode":"form","message":"Sure?","requestedSchema":{"type":"object"}}}"#
+        );
+        assert!(asked.check().is_ok());
+        for odd in ["", "a b", "k\n", &"k".repeat(101)] {
+            assert!(InputRequest { key: odd.into(), ..asked.clone() }.check().is_err(), "{odd:?}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Answering what a task asks its caller [TASKS-6].
+
+use std::sync::Arc;
+
+use raincheck_core::content::Json;
+use raincheck_core::decide::Change;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::ids::TaskId;
+use raincheck_core::input::MAX_TEXT;
+use raincheck_core::scope::Scope;
+use raincheck_core::store::{Found, Update, UpdateResult};
+use raincheck_core::task::TaskRecord;
+
+use super::Handle;
+use crate::kernel::Need;
+
+/// What became of an answer.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// The task goes on with it.
+    Taken(TaskRecord),
+    /// The question had been answered before, and the first answer stays.
+    Before(TaskRecord),
+    /// The task asks no such question, or not any more.
+    NotAsked(TaskRecord),
+}
+
+impl Handle {
+    /// Answers a question of a task; returns once the answer is committed. The task goes on with it, also
+    /// in an attempt after this one.
+    ///
+    /// # Errors
+    /// `not_found` for an id that is not the scope's, `expired` once its retention is over; `too_large`;
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future after its first poll loses nothing: the answer counts.
+    pub async fn give_input(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        key: &str,
+        response: Json,
+    ) -> Result<Given, Error> {
+        if response.get().len() > MAX_TEXT {
+            return Err(Error::new(Kind::InvalidParams, "an answer has at most 256 KiB"));
+        }
+        self.engine.kernel.admit(Need::Command).await?;
+        let key: Arc<str> = key.into();
+        let update = Update {
+            scope: Some(scope.clone()),
+            fence: None,
+            ..Update::attempt(
+                id,
+                raincheck_core::ids::Fence::NONE,
+                Change::GiveInput { key: Arc::clone(&key), response },
+            )
+        };
+        let kernel = Arc::clone(&self.engine.kernel);
+        let update = async move { kernel.update_one(update).await };
+        match self.engine.kernel.drivers.detached(update).await? {
+            UpdateResult::Moved(record) => Ok(Given::Taken(record)),
+            UpdateResult::Same(record)
+            | UpdateResult::Late(record)
+            | UpdateResult::Refused(record, _) => self.given_before(scope, record, &key).await,
+            UpdateResult::Absent => Err(Error::not_found()),
+        }
+    }
+
+    /// Looks whether a question that is not open had been answered.
+    async fn given_before(
+        &self,
+        scope: &Scope,
+        record: TaskRecord,
+        key: &str,
+    ) -> Result<Given, Error> {
+        match self.engine.kernel.store.find(scope, record.id()).await? {
+            Found::Task(record, details) => {
+                let is_answered = details.input(key).is_some_and(|input| input.response.is_some());
+                Ok(if is_answered { Given::Before(record) } else { Given::NotAsked(record) })
+            }
+            Found::Tombstone(_) => {
+                Err(Error::new(Kind::Expired, "the retention of the task is over"))
+            }
+            Found::Absent => Err(Error::not_found()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What attempts ask their callers, and what they are answered [TASKS-6].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use raincheck_core::content::Json;
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::input::InputRequest;
+use raincheck_core::lifecycle::State;
+use raincheck_core::retry;
+use raincheck_core::scope::Scope;
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::ToolSpec;
+use raincheck_runtime::{Called, Functions, Given, TaskContext};
+
+use crate::world::{LONG, World, failure, spec, text};
+
+fn question(key: &str, n: u32) -> InputRequest {
+    InputRequest::new(key, "elicitation/create", &n).expect("JSON")
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(text).expect("JSON")
+}
+
+fn ended(answer: Result<Json, Error>) -> Outcome {
+    match answer {
+        Ok(answer) => text(answer.get()),
+        Err(error) if error.kind == Kind::Cancelled => Outcome::Cancelled,
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+/// Asks one thing, and ends with the answer.
+fn asking(spec: ToolSpec) -> Functions {
+    Functions::new().with(spec, |_, context: TaskContext| async move {
+        ended(context.request_input(question("name", 1)).await)
+    })
+}
+
+async fn give(world: &World, id: raincheck_core::ids::TaskId, key: &str, answer: &str) -> Given {
+    world.handle.give_input(&Scope::local(), id, key, json(answer)).await.expect("a task")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_waits_for_its_answer_and_ends_with_it() {
+    // [TASKS-6] [TIME-3]
+    let run_timeout = Some(Duration::from_secs(10));
+    let world = World::new(asking(ToolSpec { run_timeout, ..spec("ask") }));
+    let id = world.call("ask").await;
+    let asked = world.reaches(id, State::InputRequired).await;
+    let input = asked.input.expect("a question");
+    assert_eq!(&*input.key, "name");
+    assert_eq!(input.request.get(), r#"{"method":"elicitation/create","params":1}"#);
+    // Longer than it may run: a person takes their time.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(matches!(give(&world, id, "other", "{}").await, Given::NotAsked(_)));
+    assert!(matches!(give(&world, id, "name", r#"{"z":1.0}"#).await, Given::Taken(_)));
+    assert!(matches!(give(&world, id, "name", r#"{"z":2}"#).await, Given::Before(_)));
+    let view = world.end(id).await;
+    assert_eq!(view.payload.as_ref().expect("details").outcome, Some(text(r#"{"z":1.0}"#)));
+    assert!(view.input.is_none());
+    assert!(matches!(give(&world, id, "name", "{}").await, Given::Before(_)), "also later");
+    let foreign = world.handle.give_input(&Scope::new("other"), id, "name", json("{}")).await;
+    assert_eq!(foreign.expect_err("not theirs").kind, Kind::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_the_end_is_told_of_the_question_at_once() {
+    // [TASKS-6] [CALL-4]
+    let world = World::new(asking(spec("ask")));
+    let begun = tokio::time::Instant::now();
+    let called = world.handle.call("ask", [0; 0]).wait(LONG).await.expect("accepted");
+    let Called::Task(task) = called else { panic!("{called:?}") };
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(task.view().await.expect("a task").input.is_some());
+    let status = world.handle.status(&Scope::local(), task.id()).await.expect("a task");
+    assert!(status.input.is_some() && status.payload.is_none());
+    give(&world, task.id(), "name", "1").await;
+    assert_eq!(task.outcome().await.expect("an end"), text("1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_there_in_the_next_attempt_and_is_not_asked_for_again() {
+    // [TASKS-6]
+    let n = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&n);
+    let again = retry::Policy {
+        max_attempts: 2,
+        backoff: Duration::from_secs(1),
+        on: vec![Kind::ToolFailed],
+    };
+    let tools =
+        Functions::new().with(ToolSpec { retry: again, ..spec("ask") }, move |_, context| {
+            let seen = Arc::clone(&seen);
+            async move {
+                let answer = context.request_input(question("name", 1)).await;
+                if seen.fetch_add(1, Ordering::SeqCst) == 0 {
+                    return Outcome::Failed(Error::new(Kind::ToolFailed, "once"));
+                }
+                let other = context.request_input(question("name", 2)).await.expect_err("another");
+                assert_eq!(other.kind, Kind::InvalidRequest);
+                ended(answer)
+            }
+        });
+    let world = World::new(tools);
+    let id = world.call("ask").await;
+    world.reaches(id, State::InputRequired).await;
+    give(&world, id, "name", "7").await;
+    let view = world.end(id).await;
+    assert_eq!((view.record.state, view.record.attempt), (State::Succeeded, 2));
+    let details = view.payload.expect("details");
+    assert_eq!((&details.outcome, details.asked.len()), (&Some(text("7")), 1));
+    assert_eq!(n.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_at_the_same_time_are_asked_one_after_the_other() {
+    // [TASKS-6]
+    let tools = Functions::new().with(spec("ask"), |_, context: TaskContext| async move {
+        let both = tokio::join!(
+            context.request_input(question("a", 1)),
+            context.request_input(question("b", 2))
+        );
+        let (a, b) = (both.0.expect("an answer"), both.1.expect("an answer"));
+        text(&format!("{} {}", a.get(), b.get()))
+    });
+    let world = World::new(tools);
+    let id = world.call("ask").await;
+    let first = world.reaches(id, State::InputRequired).await.input.expect("a question");
+    assert_eq!(&*first.key, "a");
+    assert!(matches!(give(&world, id, "b", "2").await, Given::NotAsked(_)));
+    give(&world, id, "a", "1").await;
+    loop {
+        let view = world.reaches(id, State::InputRequired).await;
+        if view.input.is_some_and(|input| &*input.key == "b") {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    give(&world, id, "b", "2").await;
+    assert_eq!(world.end(id).await.payload.expect("details").outcome, Some(text("1 2")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_ends_with_a_cancel_and_with_the_time_to_answer() {
+    // [TASKS-6] [CANCEL-2]
+    for supports_cancel in [true, false] {
+        let world = World::new(asking(ToolSpec { supports_cancel, ..spec("ask") }));
+        let id = world.call("ask").await;
+        world.reaches(id, State::InputRequired).await;
+        assert_eq!(world.cancel(id).await, (State::CancelRequested, true));
+        assert_eq!(world.end(id).await.record.state, State::Cancelled, "{supports_cancel}");
+        assert!(matches!(give(&world, id, "name", "1").await, Given::NotAsked(_)));
+    }
+    let world = World::new(asking(spec("ask")));
+    let id = world.call("ask").await;
+    let view = world.end(id).await;
+    assert_eq!(view.record.state, State::Failed);
+    assert!(failure(&view).message.contains("was not given in time"));
+    let began = view.record.started_at.expect("it ran");
+    let took = view.record.ended_at.expect("it ended").since(began);
+    assert!((3600..3610).contains(&took.as_secs()), "{took:?}");
+}
