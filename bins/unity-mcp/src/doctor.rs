@@ -79,19 +79,14 @@ fn version(project: &Project) -> Finding {
 fn installed(place: &Place, project: &Project) -> Finding {
     const CHECK: &str = "package";
     let says = package::described(place);
-    let root = project.root().display();
-    match compare(project) {
-        Copy::Current => Finding::good(CHECK, says),
-        Copy::None => {
-            let next = format!(
-                "write it: {BINARY} install \"{root}\"; CoplayDev's package needs --coplay"
-            );
-            Finding::bad(CHECK, says, next)
+    let next = package::advice(project);
+    match (compare(project), next) {
+        (Copy::Current, _) | (_, None) => Finding::good(CHECK, says),
+        (Copy::None, Some(next)) => {
+            Finding::bad(CHECK, says, format!("{next}; CoplayDev's package needs --coplay"))
         }
-        Copy::Other { .. } => {
-            Finding::note(CHECK, says, format!("bring it up to date: {BINARY} install \"{root}\""))
-        }
-        Copy::Occupied => Finding::bad(CHECK, says, "move it away, and install the package"),
+        (Copy::Other { .. }, Some(next)) => Finding::note(CHECK, says, next),
+        (Copy::Occupied, Some(next)) => Finding::bad(CHECK, says, next),
     }
 }
 

@@ -135,7 +135,9 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             let listener = wait_for(place.places(&paths).reach())?.and_then(Result::ok);
             let report = status::look(&THIS, &paths, now(), Reader::workers_of);
             let report = report.listening(listener).with("project", vec![place.described()]);
-            let report = report.with("package", vec![package::described(&place)]);
+            let mut installed = vec![package::described(&place)];
+            installed.extend(place.project.as_ref().and_then(package::advice));
+            let report = report.with("package", installed);
             show(json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }

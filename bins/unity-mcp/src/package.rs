@@ -13,6 +13,10 @@ use crate::place::{Place, no_project};
 /// How many edited files are named.
 const N_NAMED: usize = 5;
 
+/// What `--force` does to files that were changed.
+const OVER: &str = "write over them";
+const AWAY: &str = "remove them";
+
 /// Write the Unity package into a project.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Install {
@@ -39,7 +43,7 @@ pub(crate) struct Uninstall {
 impl Install {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let project = find(&self.project)?;
-        let refused = |refusal| failure(&refusal, &project);
+        let refused = |refusal| failure(&refusal, &project, OVER);
         let version = project.version().map_err(refused)?;
         let done = package::install(&project, force(self.force)).map_err(refused)?;
         let (package, home) = (identity(), package::folder(&project));
@@ -69,7 +73,7 @@ impl Install {
 impl Uninstall {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let project = find(&self.project)?;
-        let refused = |refusal| failure(&refusal, &project);
+        let refused = |refusal| failure(&refusal, &project, AWAY);
         let done = package::uninstall(&project, force(self.force)).map_err(refused)?;
         package::include_in_git(&project).map_err(refused)?;
         let files = counted(done.removed as u64, "file");
@@ -89,19 +93,32 @@ pub(crate) fn described(place: &Place) -> String {
     let ours = &identity().version;
     match package::compare(project) {
         Copy::Current => format!("{ours}, the one of this binary"),
-        Copy::None => {
-            format!("not installed; write it: {BINARY} install {}", project.root().display())
-        }
-        Copy::Other { version, edited } if version == *ours && !edited.is_empty() => {
-            format!("{version} with changes of its own: {}", named(&edited))
-        }
-        Copy::Other { version, .. } => {
-            let root = project.root().display();
-            format!(
-                "{version}, and this binary has {ours}; bring it up to date: {BINARY} install {root}"
-            )
+        Copy::None => "not installed".to_owned(),
+        Copy::Other { version, edited } => {
+            let mut said = version.clone();
+            if version != *ours {
+                said.push_str(&format!(", and this binary has {ours}"));
+            }
+            if !edited.is_empty() {
+                said.push_str(&format!(", with changes of its own: {}", named(&edited)));
+            }
+            said
         }
         Copy::Occupied => format!("{} holds something else", package::folder(project).display()),
+    }
+}
+
+/// Says what to do about the package in a project; `None` where it is the one of this binary.
+pub(crate) fn advice(project: &Project) -> Option<String> {
+    let install = format!("{BINARY} install \"{}\"", project.root().display());
+    match package::compare(project) {
+        Copy::Current => None,
+        Copy::None => Some(format!("write it: {install}")),
+        Copy::Other { edited, .. } if !edited.is_empty() => {
+            Some(format!("keep a copy of the changes, and write over them: {install} --force"))
+        }
+        Copy::Other { .. } => Some(format!("bring it up to date: {install}")),
+        Copy::Occupied => Some("move it away, and install the package".to_owned()),
     }
 }
 
@@ -134,7 +151,7 @@ fn next(project: &Project, version: &str) -> String {
     )
 }
 
-fn failure(refusal: &Refusal, project: &Project) -> Failure {
+fn failure(refusal: &Refusal, project: &Project, forced: &str) -> Failure {
     let home = package::folder(project);
     let (home, root) = (home.display(), project.root().display());
     match refusal {
@@ -148,7 +165,7 @@ fn failure(refusal: &Refusal, project: &Project) -> Failure {
         ),
         Refusal::Edited(names) => Failure::failed(
             format!("files of the package were changed in {home}: {}", named(names)),
-            "keep a copy of them if they matter, and add --force to write over them",
+            format!("keep a copy of them if they matter, and add --force to {forced}"),
         ),
         Refusal::Absent(_) => {
             Failure::failed(format!("the package is not in {root}"), "check the folder")

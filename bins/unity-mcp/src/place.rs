@@ -63,9 +63,34 @@ pub(crate) fn no_project(refusal: &Refusal, path: &Path) -> Failure {
         | Refusal::Occupied(_)
         | Refusal::Edited(_)
         | Refusal::Absent(_)
+        | Refusal::NoRepository(_)
+            if !path.exists() =>
+        {
+            Failure::usage(format!("{shown} does not exist"), "check the path")
+        }
+        Refusal::NoProject(_)
+        | Refusal::Version(_)
+        | Refusal::Occupied(_)
+        | Refusal::Edited(_)
+        | Refusal::Absent(_)
+        | Refusal::NoRepository(_)
+            if path.join("ProjectSettings").is_dir() =>
+        {
+            Failure::usage(
+                format!(
+                    "{shown} is no Unity project: ProjectSettings/ProjectVersion.txt is not there"
+                ),
+                "open the folder in Unity once, which writes that file",
+            )
+        }
+        Refusal::NoProject(_)
+        | Refusal::Version(_)
+        | Refusal::Occupied(_)
+        | Refusal::Edited(_)
+        | Refusal::Absent(_)
         | Refusal::NoRepository(_) => Failure::usage(
             format!("{shown} is no Unity project, and is in none"),
-            "name the folder that holds Assets and ProjectSettings",
+            "name the folder that holds Assets, and ProjectSettings with ProjectVersion.txt in it",
         ),
     }
 }

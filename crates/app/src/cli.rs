@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Command, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Command, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use raincheck_core::text::counted;
 
@@ -32,20 +32,35 @@ pub fn parse<C: Parser>() -> C {
         Some(variable) if is_empty(variable) => flag.env(None::<&'static str>),
         Some(_) | None => flag,
     });
+    let command = without_serving(command);
     C::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+/// Commands that take no heed of the flags of servers.
+const NOT_SERVING: [&str; 6] = ["demo", "completions", "install", "uninstall", "setup", "unset"];
+
+/// Leaves out of the help of a command what has no effect on it. It is taken all the same.
+fn without_serving(command: Command) -> Command {
+    let all = command.get_arguments().filter(|flag| flag.is_global_set());
+    let hidden: Vec<Arg> = all.map(|flag| flag.clone().hide(true)).collect();
+    let names = NOT_SERVING.iter().filter(|name| command.find_subcommand(name).is_some());
+    let names: Vec<&str> = names.copied().collect();
+    names
+        .into_iter()
+        .fold(command, |command, name| command.mut_subcommand(name, |of| of.args(hidden.clone())))
 }
 
 /// Flags that every subcommand takes, before or after its name.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Every command")]
 pub struct Shared {
-    /// Where state is kept [default: the platform's state folder + raincheck]
+    /// Where state is kept [default: the platform's state folder + raincheck; for a Unity project, Library/Raincheck in it]
     #[arg(long, global = true, value_name = "DIR", env = "RAINCHECK_STATE_DIR")]
     pub state_dir: Option<PathBuf>,
     /// Where sockets and endpoint files are kept [default: the platform's runtime folder + raincheck]
     #[arg(long, global = true, value_name = "DIR", env = "RAINCHECK_RUNTIME_DIR")]
     pub runtime_dir: Option<PathBuf>,
-    /// Where tasks are kept: a file, or `memory` [default: store.db in the state folder]
+    /// Where tasks are kept: a file, or `memory` [default: store.db in the folder of the server, which `status` names]
     #[arg(long, global = true, value_name = "STORE", env = "RAINCHECK_STORE")]
     #[arg(hide_env_values = true)]
     pub store: Option<String>,
@@ -86,8 +101,8 @@ pub struct Serving {
     #[arg(long, global = true, env = "RAINCHECK_STRUCTURED_CONTENT")]
     #[arg(value_parser = clap::builder::BoolishValueParser::new())]
     pub structured_content: bool,
-    /// How long a direct call waits before it answers with a task id, in seconds; a minute at the most, and
-    /// no longer than its client waits
+    /// How long a call waits before it answers with the id of what goes on, in seconds; a minute at the most,
+    /// and no longer than its client waits
     #[arg(long, global = true, value_name = "SECONDS", env = "RAINCHECK_WAIT_S")]
     #[arg(value_parser = seconds, allow_hyphen_values = true)]
     pub wait_s: Option<Duration>,
@@ -297,7 +312,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, FromArgMatches as _};
 
     use super::*;
 
@@ -327,6 +342,22 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_a_command_that_serves_nothing_is_short() {
+        let mut command = without_serving(Cli::command());
+        command.build();
+        let help = |name: &str| {
+            let of = command.clone().find_subcommand_mut(name).expect("a command").clone();
+            let mut of = of;
+            of.render_long_help().to_string()
+        };
+        assert!(!help("demo").contains("--store") && help("serve").contains("--store"));
+        let matches = without_serving(Cli::command());
+        let matches = matches.try_get_matches_from(["raincheck", "demo", "--store", "memory"]);
+        let cli = Cli::from_arg_matches(&matches.expect("it is taken all the same"));
+        assert_eq!(cli.expect("flags").shared.store.as_deref(), Some("memory"));
     }
 
     #[test]

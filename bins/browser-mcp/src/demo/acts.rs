@@ -1,6 +1,9 @@
 //! What the demo shows.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::scripts::{BREW, ENDLESS, KEEP, LIST, LOOK, SPILL, Script, TITLE};
 use super::session::Session;
@@ -14,6 +17,9 @@ const END_MS: u64 = 15_000;
 
 /// How long calls wait that are to bring a correlation id.
 const HANDLE_MS: u64 = 300;
+
+/// How long a command is read on or given again on a machine that is busy with something else.
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// Shows everything.
 pub(super) async fn all(session: &mut Session) -> Result<(), Unmet> {
@@ -33,10 +39,10 @@ async fn connect(session: &mut Session) -> Result<(), Unmet> {
     let url = session.start_browser().await?;
     let show = session.transcript;
     let open = json!({
-        "action": "navigate", "url": url,
+        "action": "navigate", "url": url, "timeout_ms": 60_000,
         "wait_for_browser_ms": BROWSER_MS, "wait_ms": BROWSER_MS,
     });
-    let opened = session.call("interact", open).await?;
+    let opened = settled(session, open).await?;
     let title = complete(&opened)?.get("title").cloned().unwrap_or_default();
     expect(title == TITLE, || format!("another page was opened: {}", opened.data))?;
     show.answer(opened.took, &format!("the browser came, and opened the page {title}"))?;
@@ -49,7 +55,7 @@ async fn connect(session: &mut Session) -> Result<(), Unmet> {
 async fn fast(session: &Session) -> Result<(), Unmet> {
     let show = session.transcript;
     show.heading("1. A fast script is answered in the call itself")?;
-    let call = run(session, &LIST, END_MS).await?;
+    let call = settled(session, script(&LIST, END_MS)).await?;
     let teas = complete(&call)?;
     expect(*teas == json!(["Assam", "Darjeeling", "Oolong"]), || format!("other teas: {teas}"))?;
     show.answer(call.took, &format!("complete {teas}, engine {}", call.text("/engine")?))
@@ -59,7 +65,7 @@ async fn fast(session: &Session) -> Result<(), Unmet> {
 async fn slow(session: &Session) -> Result<(String, Value), Unmet> {
     let show = session.transcript;
     show.heading("2. A slow script answers with a correlation id, and its result is read later")?;
-    let call = run(session, &BREW, HANDLE_MS).await?;
+    let call = session.call("interact", script(&BREW, HANDLE_MS)).await?;
     let id = handle(session, &call)?;
     let result = read(session, &id).await?;
     let pot = complete(&result)?.clone();
@@ -71,10 +77,10 @@ async fn slow(session: &Session) -> Result<(String, Value), Unmet> {
 async fn endless(session: &Session) -> Result<(), Unmet> {
     let show = session.transcript;
     show.heading("3. A loop without end is stopped, and its tab lives on")?;
-    let kept = run(session, &KEEP, END_MS).await?;
+    let kept = settled(session, script(&KEEP, END_MS)).await?;
     let pot = complete(&kept)?;
     show.answer(kept.took, &format!("complete {pot}: it is in the window now"))?;
-    let call = run(session, &ENDLESS, HANDLE_MS).await?;
+    let call = session.call("interact", script(&ENDLESS, HANDLE_MS)).await?;
     let id = handle(session, &call)?;
     let reason = json!({ "correlation_id": id, "reason": "seen enough" });
     let cancel = session.call("cancel", reason).await?;
@@ -84,7 +90,7 @@ async fn endless(session: &Session) -> Result<(), Unmet> {
     let end = read(session, &id).await?;
     end.expect("/status", "cancelled")?;
     show.answer(end.took, "cancelled")?;
-    let found = run(session, &LOOK, END_MS).await?;
+    let found = settled(session, script(&LOOK, END_MS)).await?;
     expect(complete(&found)? == pot, || format!("the window lost it: {}", found.data))?;
     show.answer(found.took, &format!("complete {pot}"))?;
     show.checked("the same tab, with what its window kept")
@@ -93,8 +99,7 @@ async fn endless(session: &Session) -> Result<(), Unmet> {
 async fn failure(session: &Session) -> Result<(), Unmet> {
     let show = session.transcript;
     show.heading("4. A script that fails says what, where, and what to do")?;
-    let call = run(session, &SPILL, END_MS).await?;
-    expect(call.is_error, || format!("it did not fail: {}", call.data))?;
+    let call = settled(session, script(&SPILL, END_MS)).await?;
     call.expect("/status", "error")?;
     let code = call.text("/error_info/code")?;
     show.answer(call.took, &format!("{code}: {}", call.text("/error")?))?;
@@ -127,24 +132,60 @@ async fn restart(session: &mut Session, (id, result): &(String, Value)) -> Resul
         "action": "execute_js", "script": LOOK.source,
         "wait_for_browser_ms": BROWSER_MS, "wait_ms": BROWSER_MS,
     });
-    let found = session.call("interact", look).await?;
+    let found = settled(session, look).await?;
     let pot = complete(&found)?;
     expect(pot == "still warm", || format!("the window lost it: {}", found.data))?;
     show.answer(found.took, &format!("complete {pot}"))?;
     show.checked("the browser came to the new server by itself, with its tab as it was")
 }
 
-async fn run(session: &Session, script: &Script, wait_ms: u64) -> Result<Answer, Unmet> {
-    let call = json!({
+/// Returns the arguments of a call that runs a script.
+fn script(script: &Script, wait_ms: u64) -> Value {
+    json!({
         "action": "execute_js", "script": script.source,
         "timeout_ms": 60_000, "wait_ms": wait_ms,
-    });
-    session.call("interact", call).await
+    })
 }
 
+/// Gives a command, and reads on until it has ended; one that the browser surely did not take is given again.
+async fn settled(session: &Session, arguments: Value) -> Result<Answer, Unmet> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let call = session.call("interact", arguments.clone()).await?;
+        let end = read_on(session, call, until).await?;
+        let is_untaken = end.data.pointer("/error_info/retryable") == Some(&Value::Bool(true));
+        if !is_untaken || Instant::now() >= until {
+            return Ok(end);
+        }
+        session.transcript.detail("the browser is slow and has not taken it: once more")?;
+    }
+}
+
+/// Reads a command until it has ended.
 async fn read(session: &Session, id: &str) -> Result<Answer, Unmet> {
-    let read = json!({ "what": "command_result", "correlation_id": id, "wait_ms": END_MS });
-    session.call("observe", read).await
+    let until = Instant::now() + PATIENCE;
+    let answer = look(session, id).await?;
+    read_on(session, answer, until).await
+}
+
+/// Goes on reading a command that has not ended, by its correlation id.
+async fn read_on(session: &Session, mut answer: Answer, until: Instant) -> Result<Answer, Unmet> {
+    while is_live(&answer) && Instant::now() < until {
+        session.transcript.detail("the browser is slow: the command goes on, and is read again")?;
+        let id = answer.text("/correlation_id")?.to_owned();
+        answer = look(session, &id).await?;
+    }
+    Ok(answer)
+}
+
+async fn look(session: &Session, id: &str) -> Result<Answer, Unmet> {
+    let look = json!({ "what": "command_result", "correlation_id": id, "wait_ms": END_MS });
+    session.call("observe", look).await
+}
+
+fn is_live(answer: &Answer) -> bool {
+    let status = answer.data.get("status").and_then(Value::as_str);
+    status.is_some_and(|status| ["pending", "queued"].contains(&status))
 }
 
 /// Goes on only if a command is complete, and returns its result.
@@ -158,8 +199,7 @@ fn complete(answer: &Answer) -> Result<&Value, Unmet> {
 fn handle(session: &Session, call: &Answer) -> Result<String, Unmet> {
     let status = call.text("/status")?;
     // A browser that is busy has not taken it yet.
-    let is_live = ["pending", "queued"].contains(&status);
-    expect(is_live, || format!("no handle: {}", call.data))?;
+    expect(is_live(call), || format!("no handle: {}", call.data))?;
     let id = call.text("/correlation_id")?;
     session.transcript.answer(call.took, &format!("{status} {id}"))?;
     let next = format!("next: {} {}", call.text("/next/tool")?, call.json("/next/arguments"));

@@ -136,7 +136,11 @@ pub(super) const BROWSER: &[Key] = &[
 
 /// `[unity]`. Each is a flag of `unity-mcp`, too.
 pub(super) const UNITY: &[Key] = &[
-    key("default_timeout_s", Form::Seconds(ZERO, MAX_WAIT), "How long a call waits (default 1)."),
+    key(
+        "default_timeout_s",
+        Form::Seconds(ZERO, MAX_WAIT),
+        "How long a call waits for its end before it answers with a log_id (default 1).",
+    ),
     key(
         "accept_s",
         Form::Seconds(MILLI, HOUR),
@@ -145,12 +149,12 @@ pub(super) const UNITY: &[Key] = &[
     key(
         "ready_s",
         Form::Seconds(ZERO, DAY),
-        "How long a call may wait for an editor (default 45).",
+        "How long a call may wait for an editor to come, in all (default 45).",
     ),
     key(
         "ready_compiling_s",
         Form::Seconds(ZERO, DAY),
-        "How long a call may wait for an editor that compiles (default 90).",
+        "The same for a call that is made while the editor compiles (default 90).",
     ),
     key(
         "reconnect_grace_s",
@@ -172,7 +176,11 @@ pub(super) const UNITY: &[Key] = &[
         Form::Whole(1, 10_000),
         "How many calls of an editor may wait (default 32).",
     ),
-    key("queue_timeout_s", Form::Seconds(SECOND, DAY), "How long a call may wait (default 600)."),
+    key(
+        "queue_timeout_s",
+        Form::Seconds(SECOND, DAY),
+        "How long a call may stand in line behind others (default 600).",
+    ),
     key("retention_s", Form::Seconds(SECOND, MONTH), "How long a result is kept (default 86400)."),
     key(
         "sync_timeout_s",

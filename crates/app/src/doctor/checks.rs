@@ -151,9 +151,19 @@ pub(super) fn folder(
     }
 }
 
-/// Writes and removes a file; returns when the file system says it was written.
+/// Writes and removes a file; returns when the file system says it was written. Folders that were not there
+/// are not there afterwards.
 fn probe(home: &Path) -> io::Result<Timestamp> {
-    create_private(home)?;
+    let made: Vec<&Path> = home.ancestors().take_while(|folder| !folder.exists()).collect();
+    let written = create_private(home).and_then(|()| write_into(home));
+    for folder in made {
+        // One that somebody put something into meanwhile stays.
+        let _ = fs::remove_dir(folder);
+    }
+    written
+}
+
+fn write_into(home: &Path) -> io::Result<Timestamp> {
     let file = home.join(format!(".doctor-{}", std::process::id()));
     fs::write(&file, b"doctor")?;
     let written = fs::metadata(&file).and_then(|metadata| metadata.modified());
@@ -340,6 +350,9 @@ fn contested(seen: &[Seen], advice: &'static str) -> Option<Finding> {
 
 fn log_level(patient: &Patient<'_>) -> Finding {
     match logging::filter(patient.shared.log_level.as_deref()) {
+        Ok(_) if patient.shared.log_level.is_none() => {
+            Finding::good("log level", "warn, and info of its own")
+        }
         Ok(filter) => Finding::good("log level", filter.to_string()),
         Err(failure) => Finding::bad("log level", failure.message, failure.next),
     }
