@@ -19,6 +19,7 @@ use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
 use raincheck_app::config::{LimitFlags, OfBrowser};
 use raincheck_app::paths::Paths;
+use raincheck_app::setup::Server;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
 use raincheck_store_sqlite::Reader;
@@ -108,10 +109,23 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Common::Config { action } => cli::config(&THIS, shared, action).map(|()| Exit::Done),
+        Common::Setup(setup) => {
+            let mut args = vec!["serve".to_owned()];
+            args.extend(shared.arguments()?);
+            if *port != 0 {
+                args.extend(["--port".to_owned(), port.to_string()]);
+            }
+            setup.run(&server(args)).map(|()| Exit::Done)
+        }
+        Common::Unset(unset) => unset.run(&server(Vec::new())).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }
     }
+}
+
+fn server(args: Vec<String>) -> Server<'static> {
+    Server { binary: &THIS, name: "browser", args }
 }
 
 /// Prints a report for a program or for a person.

@@ -20,6 +20,7 @@ use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
 use raincheck_app::doctor::{self, Finding, Patient};
 use raincheck_app::paths::Paths;
+use raincheck_app::setup::Server;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
 use raincheck_store_sqlite::{Reader, check_locks};
@@ -124,10 +125,29 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Common::Config { action } => cli::config(&THIS, shared, action).map(|()| Exit::Done),
+        Common::Setup(setup) => setup.run(&server(shared)?).map(|()| Exit::Done),
+        Common::Unset(unset) => unset.run(&as_client_s(Vec::new())).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
         }
     }
+}
+
+/// Returns the server that these flags start, for a client.
+fn server(shared: &Shared) -> Result<Server<'static>, Failure> {
+    if shared.config.is_none() {
+        return Err(Failure::usage(
+            "no configuration file is named, so the server would have no tools",
+            format!("name it: {BINARY} setup CLIENT --config raincheck.toml"),
+        ));
+    }
+    let mut args = vec!["serve".to_owned()];
+    args.extend(shared.arguments()?);
+    Ok(as_client_s(args))
+}
+
+fn as_client_s(args: Vec<String>) -> Server<'static> {
+    Server { binary: &THIS, name: BINARY, args }
 }
 
 /// Looks whether what a tool starts could be ended again.

@@ -23,6 +23,7 @@ use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
 use raincheck_app::config::{LimitFlags, OfUnity};
 use raincheck_app::paths::Paths;
+use raincheck_app::setup::Server;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
 use raincheck_store_sqlite::Reader;
@@ -142,10 +143,45 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Common::Config { action } => cli::config(&THIS, &shared, &action).map(|()| Exit::Done),
+        Common::Setup(setup) => {
+            let args = arguments(&shared, &find()?, &unity)?;
+            setup.run(&server(args)).map(|()| Exit::Done)
+        }
+        Common::Unset(unset) => unset.run(&server(Vec::new())).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(shell, Cli::command()).map(|()| Exit::Done)
         }
     }
+}
+
+fn server(args: Vec<String>) -> Server<'static> {
+    Server { binary: &THIS, name: "unity", args }
+}
+
+/// Returns the arguments of a server with these flags, for a client.
+fn arguments(shared: &Shared, place: &Place, unity: &UnityFlags) -> Result<Vec<String>, Failure> {
+    let mut args = vec!["serve".to_owned()];
+    match &place.project {
+        Some(project) => args.extend(["--project".to_owned(), cli::full(project.root())?]),
+        None if unity.coplay.is_some() => {}
+        None => {
+            return Err(Failure::usage(
+                "no Unity project is named, so no editor could find the server",
+                format!("name it: {BINARY} setup CLIENT --project DIR"),
+            ));
+        }
+    }
+    if let Some(port) = unity.coplay {
+        args.extend(["--coplay".to_owned(), port.to_string()]);
+    }
+    if unity.port != 0 {
+        args.extend(["--port".to_owned(), unity.port.to_string()]);
+    }
+    if unity.enable_execute_code {
+        args.push("--enable-execute-code".to_owned());
+    }
+    args.extend(shared.arguments()?);
+    Ok(args)
 }
 
 /// Prints a report for a program or for a person.

@@ -14,6 +14,7 @@ use crate::binary::Binary;
 use crate::config::{self, File, Overrides, Store};
 use crate::failure::Failure;
 use crate::redact::credentials;
+use crate::setup::{Setup, Unset};
 use crate::terminal;
 
 /// The file of a binary's own folder that keeps its tasks.
@@ -21,6 +22,9 @@ const STORE: &str = "store.db";
 
 /// The longest wait that may be asked for. A call waits as long as its surface and its client allow.
 const MAX_WISH: Duration = Duration::from_secs(3600);
+
+/// Who owns the tasks of a server that is not told.
+const LOCAL: &str = "local";
 
 /// Reads the command line of a binary. A variable that is empty is as good as absent.
 ///
@@ -73,7 +77,7 @@ pub struct Shared {
     pub log_format: LogFormat,
     /// Who owns the tasks of this server
     #[arg(long, global = true, value_name = "NAME", env = "RAINCHECK_SCOPE")]
-    #[arg(default_value = "local", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(default_value = LOCAL, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub scope: String,
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", env = "RAINCHECK_CONFIG")]
@@ -141,6 +145,10 @@ pub enum Common {
         #[command(subcommand)]
         action: ConfigAction,
     },
+    /// Add this server to an MCP client, with the flags that stand before or after
+    Setup(Setup),
+    /// Take this server out of an MCP client
+    Unset(Unset),
     /// Print the completion script of a shell
     Completions {
         /// The shell to complete in
@@ -211,6 +219,37 @@ impl Shared {
         }
     }
 
+    /// Returns the flags that say where a server finds and keeps things, for a client that starts it in another
+    /// folder and without this environment.
+    ///
+    /// # Errors
+    /// When a path is no text.
+    pub fn arguments(&self) -> Result<Vec<String>, Failure> {
+        let mut arguments = Vec::new();
+        let store = match self.store_flag()? {
+            Some(Store::Path(path)) => Some(path),
+            Some(Store::Memory) | None => None,
+        };
+        let paths = [
+            ("--config", &self.config),
+            ("--state-dir", &self.state_dir),
+            ("--runtime-dir", &self.runtime_dir),
+            ("--store", &store),
+        ];
+        for (flag, path) in paths {
+            if let Some(path) = path.as_deref().filter(|path| !path.as_os_str().is_empty()) {
+                arguments.extend([flag.to_owned(), full(path)?]);
+            }
+        }
+        if let Some(Store::Memory) = self.store_flag()? {
+            arguments.extend(["--store".to_owned(), "memory".to_owned()]);
+        }
+        if self.scope != LOCAL {
+            arguments.extend(["--scope".to_owned(), self.scope.clone()]);
+        }
+        Ok(arguments)
+    }
+
     /// Reads the store that the flag names.
     pub(crate) fn store_flag(&self) -> Result<Option<Store>, Failure> {
         let Some(text) = self.store.as_deref().filter(|store| !store.is_empty()) else {
@@ -233,6 +272,17 @@ impl Shared {
     pub fn store(&self, file: &File, home: &Path) -> Store {
         file.store.clone().unwrap_or_else(|| Store::Path(home.join(STORE)))
     }
+}
+
+/// Returns the full path, as text.
+///
+/// # Errors
+/// When it is no text.
+pub fn full(path: &Path) -> Result<String, Failure> {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    full.to_str().map(str::to_owned).ok_or_else(|| {
+        Failure::usage(format!("{} is no text", path.display()), "give it a plain name")
+    })
 }
 
 /// Runs `config check` or `config schema`.

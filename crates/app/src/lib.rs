@@ -35,6 +35,8 @@ pub mod doctor;
 
 pub mod status;
 
+pub mod setup;
+
 pub mod demo;
 
 pub mod failure;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{code, err, folder, out, project, unity_mcp};
+use crate::{code, command, err, folder, out, project, unity_mcp};
 
 #[test]
 fn a_package_is_installed_once_and_removed_again_whatever_the_folders_are_called() {
@@ -64,7 +64,60 @@ fn a_server_without_its_project_does_not_start() {
     let folder = folder();
     let refused = unity_mcp(folder.path(), &["serve", "--project", "nowhere"]);
     assert_eq!(code(&refused), Some(2));
-    assert!(err(&refused).contains("nowhere") && err(&refused).contains("ProjectSettings"));
+    assert!(err(&refused).contains("nowhere does not exist"), "{}", err(&refused));
+}
+
+#[test]
+fn what_makes_a_folder_no_project_is_named() {
+    let folder = folder();
+    fs::create_dir_all(folder.path().join("Half").join("ProjectSettings")).expect("made");
+    let half = unity_mcp(folder.path(), &["install", "Half"]);
+    assert_eq!(code(&half), Some(2));
+    assert!(err(&half).contains("ProjectSettings/ProjectVersion.txt"), "{}", err(&half));
+}
+
+#[test]
+fn doctor_leaves_a_project_as_it_is_and_what_it_advises_works() {
+    let folder = folder();
+    let root = project(folder.path(), "My Game", "2022.3.1f1");
+    let run = |arguments: &[&str]| unity_mcp(folder.path(), arguments);
+    let doctor = || out(&run(&["doctor", "--project", "My Game"]));
+    assert!(doctor().contains(&format!("install \"{}\"", root.display())), "{}", doctor());
+    assert!(!root.join("Library").exists(), "a doctor that looks does not write");
+    assert_eq!(code(&run(&["install", "My Game"])), Some(0));
+    let package = root.join("Packages").join("dev.raincheck.unity");
+    fs::write(package.join("LICENSE.md"), "mine").expect("written");
+    assert!(doctor().contains("--force"), "{}", doctor());
+    let kept = run(&["uninstall", "My Game"]);
+    assert!(err(&kept).contains("--force to remove them"), "{}", err(&kept));
+    assert_eq!(code(&run(&["install", "My Game", "--force"])), Some(0));
+    assert!(!doctor().contains("--force"), "{}", doctor());
+}
+
+#[test]
+fn a_client_is_told_of_the_server_and_forgets_it() {
+    let folder = folder();
+    let root = project(folder.path(), "My Game", "2022.3.1f1");
+    let run = |arguments: &[&str]| {
+        let mut command = command(folder.path(), arguments);
+        command.env("HOME", folder.path()).env("USERPROFILE", folder.path());
+        command.output().expect("it runs")
+    };
+    let none = run(&["setup", "cursor"]);
+    assert_eq!((code(&none), err(&none).contains("--project DIR")), (Some(2), true));
+    let done = run(&["setup", "cursor", "--project", "My Game"]);
+    assert_eq!(code(&done), Some(0), "{}", err(&done));
+    let file = folder.path().join(".cursor").join("mcp.json");
+    let read: Value = serde_json::from_slice(&fs::read(&file).expect("a file")).expect("JSON");
+    let entry = &read["mcpServers"]["unity"];
+    assert_eq!(entry["command"], env!("CARGO_BIN_EXE_unity-mcp"));
+    assert_eq!(entry["args"][1], "--project");
+    assert_eq!(entry["args"][2].as_str().map(std::path::Path::new), Some(root.as_path()));
+    let again = run(&["setup", "cursor", "--project", "My Game"]);
+    assert!(out(&again).contains("is up to date"), "{}", out(&again));
+    let gone = run(&["unset", "cursor"]);
+    assert_eq!(code(&gone), Some(0), "{}", err(&gone));
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "{}\n");
 }
 
 #[test]
