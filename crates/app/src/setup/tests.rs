@@ -210,7 +210,8 @@ fn a_new_file_holds_what_the_client_reads() {
             }
           }
         }
-    "#]].assert_eq(&all);
+    "#]]
+    .assert_eq(&all);
 }
 
 /// Sets a server up in a text, and undoes that.
