@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Arg, Args, Command, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Command, Id, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use raincheck_core::text::counted;
 
@@ -41,7 +41,7 @@ pub fn parse<C: Parser>() -> C {
 }
 
 /// Commands that take no heed of the flags of servers.
-const NOT_SERVING: [&str; 6] = ["demo", "completions", "install", "uninstall", "setup", "unset"];
+const NOT_SERVING: [&str; 5] = ["demo", "completions", "install", "uninstall", "unset"];
 
 /// Leaves out of the help of a command what has no effect on it. It is taken all the same.
 fn without_serving(command: Command) -> Command {
@@ -49,9 +49,15 @@ fn without_serving(command: Command) -> Command {
     let hidden: Vec<Arg> = all.map(|flag| flag.clone().hide(true)).collect();
     let names = NOT_SERVING.iter().filter(|name| command.find_subcommand(name).is_some());
     let names: Vec<&str> = names.copied().collect();
-    names
-        .into_iter()
-        .fold(command, |command, name| command.mut_subcommand(name, |of| of.args(hidden.clone())))
+    names.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |of| {
+            // One that it has of its own by that name stands before it.
+            let has = |id: &Id| of.get_arguments().any(|own| own.get_id() == id);
+            let others = hidden.iter().filter(|flag| !has(flag.get_id()));
+            let others: Vec<Arg> = others.cloned().collect();
+            of.args(others)
+        })
+    })
 }
 
 /// Flags that every subcommand takes, before or after its name.
@@ -321,6 +327,9 @@ fn checked(binary: &Binary, shared: &Shared, path: &Path) -> Result<String, Fail
     } else {
         format!("{shown}: no problem\n")
     };
+    for what in config::clients::refused(&file) {
+        text.push_str(&format!("warning: {what}\n"));
+    }
     for section in file.idle_sections(binary) {
         text.push_str(&format!(
             "note: [{section}] has no effect on this version of {}\n",

@@ -4,6 +4,7 @@
 //! in one table (`config/keys.rs`), from which the checks, the suggestions and the JSON Schema of
 //! [`schema`] are made.
 
+pub mod clients;
 mod form;
 mod keys;
 mod limits;

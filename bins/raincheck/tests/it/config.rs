@@ -125,3 +125,26 @@ fn what_serve_refuses_check_refuses_in_the_same_words_and_no_credential_is_shown
     help.env("RAINCHECK_STORE", "postgres://me:secret@host/db");
     assert!(!out(&help.output().expect("it runs")).contains("secret"));
 }
+
+#[test]
+fn check_warns_of_what_common_clients_refuse_and_takes_it() {
+    // Cases mcp-tool-names-that-clients-refuse and mcp-schema-with-choice-at-the-top.
+    let text = r#"
+[tools."graph.list"]
+description = "graph"
+command = ["true"]
+[tools.pick]
+description = "pick"
+command = ["cat"]
+input_schema = { type = "object", properties = { a = { type = "string" }, b = { type = "string" } }, oneOf = [ { required = ["a"] }, { required = ["b"] } ] }
+"#;
+    let folder = folder(text);
+    let checked = raincheck(folder.path(), &["config", "check", "raincheck.toml"]);
+    assert_eq!(code(&checked), Some(0), "{}", err(&checked));
+    let said = out(&checked);
+    for part in
+        ["warning: tool `graph.list`", "a dot", "warning: tool `pick`", "`oneOf` at the top"]
+    {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}

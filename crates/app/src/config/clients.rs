@@ -69,7 +69,9 @@ fn look(schema: &Value, path: &mut String, depth: usize, found: &mut Vec<String>
     }
     let words = schema.get("enum").and_then(Value::as_array);
     if words.is_some_and(|words| !words.iter().all(Value::is_string)) {
-        found.push(format!("an `enum` of other values than strings ({path}), which some APIs refuse"));
+        found.push(format!(
+            "an `enum` of other values than strings ({path}), which some APIs refuse"
+        ));
     }
     for (name, below) in members(schema, "properties") {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);

@@ -274,10 +274,14 @@ impl ServerHandler for Session {
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.begin();
+        if request.and_then(|request| request.cursor).is_some() {
+            // Every list is one page, and gives none out.
+            return Err(ErrorData::invalid_params(NO_CURSOR, None));
+        }
         Ok(ListToolsResult::with_all_items(self.server.list().await))
     }
 
@@ -332,6 +336,9 @@ fn refused(error: &Error) -> ErrorData {
         _ => ErrorData::invalid_params(words, data),
     }
 }
+
+/// Said to whoever brings a cursor that no list gave.
+const NO_CURSOR: &str = "no list of this server gave this cursor; ask again without one";
 
 fn internal(error: impl std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)

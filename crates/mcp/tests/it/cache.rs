@@ -288,6 +288,17 @@ async fn the_list_of_tools_stays_small_and_tells_a_client_what_it_may_keep() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cursor_that_no_list_gave_is_refused() {
+    let mut session = cached().await;
+    for list in ["tools/list", "resources/list", "resources/templates/list"] {
+        let refused = session.request(list, r#"{"cursor":"bogus"}"#).await;
+        assert_eq!(refused["error"]["code"], -32602, "{list}: {refused}");
+        let taken = session.request(list, r#"{"cursor":null}"#).await;
+        assert!(taken["result"].is_object(), "{list}: {taken}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_of_the_cache_is_never_cached_again() {
     // [CACHE-3]
     let setup = Setup { client: "claude-code", ..Setup::default() };

@@ -33,7 +33,14 @@ pub(super) fn find(tool: &CommandTool, path: Option<&OsStr>) -> Result<PathBuf, 
     }
     match found {
         Some(file) => check(tool, name, &file).map(|()| file),
-        None => Err(refused(tool, &format!("no program `{name}` is on PATH"))),
+        None => {
+            let error = refused(tool, &format!("no program `{name}` is on PATH"));
+            Err(error.with_hint(format!(
+                "install the program, or give `command` of tool `{}` its full path: a client with a window starts \
+                 servers with a short PATH, without the folders that your shell adds",
+                tool.spec.name
+            )))
+        }
     }
 }
 
@@ -135,6 +142,7 @@ mod tests {
             let error = find(&tool(name, folder.path()), None).expect_err("no program");
             assert!(error.message.ends_with(says), "{error}");
             assert_eq!(error.guarantee(), Some(Guarantee::NotExecuted));
+            assert_eq!(error.hint().contains("a short PATH"), name == "nosuch", "{error}");
             assert!(!error.message.contains(&*folder.path().to_string_lossy()), "{error}");
         }
     }

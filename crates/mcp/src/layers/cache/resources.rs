@@ -40,10 +40,27 @@ pub(super) async fn answer(
     who: &Caller,
 ) -> Option<Result<Json, Error>> {
     match method.name.as_str() {
-        "resources/list" => Some(list(layer, desk, who).await),
-        "resources/templates/list" => Some(templates()),
+        "resources/list" => Some(match one_page(method) {
+            Ok(()) => list(layer, desk, who).await,
+            Err(error) => Err(error),
+        }),
+        "resources/templates/list" => Some(one_page(method).and_then(|()| templates())),
         "resources/read" => Some(read(layer, desk, method, who).await),
         _ => None,
+    }
+}
+
+/// Refuses a cursor: every list is one page, and gives none out.
+fn one_page(method: &Method) -> Result<(), Error> {
+    #[derive(Default, Deserialize)]
+    struct Params {
+        #[serde(default)]
+        cursor: Option<Value>,
+    }
+    let Params { cursor } = method.params.read().unwrap_or_default();
+    match cursor {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => Err(Error::new(Kind::BadCursor, "no list of this server gave this cursor")),
     }
 }
 
