@@ -1,7 +1,7 @@
 use std::fs;
 
 use clap::{Parser, ValueEnum as _};
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 
 use super::*;
 use crate::failure::Exit;
@@ -127,91 +127,7 @@ fn a_new_file_holds_what_the_client_reads() {
         let left = fs::read_to_string(&file).expect("a file");
         assert!(["{}\n", ""].contains(&left.as_str()), "{client}: {left:?}");
     }
-    expect![[r#"
-        --- claude-code
-        {
-          "mcpServers": {
-            "unity": {
-              "type": "stdio",
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"],
-              "alwaysLoad": true
-            }
-          }
-        }
-        --- claude-desktop
-        {
-          "mcpServers": {
-            "unity": {
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"]
-            }
-          }
-        }
-        --- cursor
-        {
-          "mcpServers": {
-            "unity": {
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"]
-            }
-          }
-        }
-        --- vscode
-        {
-          "servers": {
-            "unity": {
-              "type": "stdio",
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"]
-            }
-          }
-        }
-        --- codex
-        [mcp_servers.unity]
-        command = "/opt/bin/unity-mcp"
-        args = ["serve", "--project", "/games/My Game"]
-        --- gemini
-        {
-          "mcpServers": {
-            "unity": {
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"]
-            }
-          }
-        }
-        --- windsurf
-        {
-          "mcpServers": {
-            "unity": {
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"]
-            }
-          }
-        }
-        --- zed
-        {
-          "context_servers": {
-            "unity": {
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"]
-            }
-          }
-        }
-        --- copilot
-        {
-          "mcpServers": {
-            "unity": {
-              "type": "local",
-              "command": "/opt/bin/unity-mcp",
-              "args": ["serve", "--project", "/games/My Game"],
-              "tools": ["*"],
-              "deferTools": "never"
-            }
-          }
-        }
-    "#]]
-    .assert_eq(&all);
+    expect_file!["new-files.txt"].assert_eq(&all);
 }
 
 /// Sets a server up in a text, and undoes that.
