@@ -1,9 +1,12 @@
 //! Tasks in a file: what a killed server leaves, and what the next one finds.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::process::Command;
 
-use crate::server::Server;
+use crate::server::{Server, binary};
 
 /// Starts a server on the store of a state folder: the default one.
 pub(crate) async fn serve(folder: &TempDir) -> Server {
@@ -74,18 +77,24 @@ async fn a_killed_server_loses_no_task_and_runs_none_twice() {
 }
 
 #[tokio::test]
-async fn a_second_server_on_one_store_is_told_who_owns_it() {
-    // [DUR-4]
+async fn a_second_server_with_other_tools_is_told_who_owns_the_store() {
+    // [DUR-4] [ATTACH-4]
     let folder = TempDir::new().expect("a folder");
     let mut owner = serve(&folder).await;
     assert_eq!(owner.data("list_tasks", json!({})).await["tasks"], json!([]));
     let pid = owner.child.id().expect("it runs").to_string();
-    let mut second = serve(&folder).await;
+    let mut command = Command::new(binary());
+    let tools = crate::server::folder().join("tools/kill.toml");
+    command.arg("serve").arg("--config").arg(tools).stderr(Stdio::null());
+    command.env("RAINCHECK_STATE_DIR", folder.path().join("state"));
+    command.env("RAINCHECK_RUNTIME_DIR", folder.path().join("run"));
+    let mut second = Server::of(command).shake_hands().await;
     let tools = second.request("tools/list", json!({})).await;
     assert!(tools["result"]["tools"].is_array(), "a probe is answered [HOST-4]: {tools}");
     let refused = second.data("list_tasks", json!({})).await;
     assert_eq!(refused["error"]["code"], "storage_unavailable", "{refused}");
-    assert!(refused["error"]["message"].as_str().is_some_and(|m| m.contains(&pid)), "{refused}");
+    let message = refused["error"]["message"].as_str().expect("words");
+    assert!(message.contains(&pid) && message.contains("other tools or settings"), "{refused}");
     assert!(
         refused["error"]["hint"].as_str().is_some_and(|h| h.contains("--state-dir")),
         "{refused}"

@@ -13,6 +13,9 @@ mod model_check;
 mod model_tasks;
 
 #[cfg(target_os = "linux")]
+mod attach;
+
+#[cfg(target_os = "linux")]
 mod cached;
 mod disk;
 #[cfg(target_os = "linux")]

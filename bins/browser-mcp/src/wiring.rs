@@ -6,11 +6,12 @@ use raincheck::core::ids::LaneId;
 use raincheck::mcp::surfaces::browser::{self, Browser as Words};
 use raincheck::mcp::take_stdout;
 use raincheck::runtime::{Clock as _, SystemClock};
-use raincheck::{Builder, LoopbackConfig, Raincheck};
+use raincheck::{Builder, LoopbackConfig, Raincheck, Sharing};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Limits, Store};
 use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card};
+use raincheck_app::paths::Paths;
 use raincheck_app::placed::{PlacedStore, create_folder_of};
 use raincheck_app::{Failure, caching};
 use raincheck_browser::{BridgeListener, Browser, Settings};
@@ -70,6 +71,7 @@ fn compose(
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .surface(Words::new(Bridge(bridge.clone())))
         .scope(&shared.scope)
+        .sharing(sharing(paths, &store))
         .tools(bridge.clone())
         .beside(move |engine, stop| {
             let lanes = bridge.beside(engine.clone(), stop.clone());
@@ -102,6 +104,15 @@ fn compose(
     let (dir, card, home) =
         (instance::unused(&paths.home), card(shared, &store), paths.home.clone());
     server.before_start(host::opening(home, dir, card))
+}
+
+/// Shares the browser, and the tasks of whoever owns it, with every server of the same state folder.
+fn sharing(paths: &Paths, store: &Store) -> Sharing {
+    let sharing = Sharing::in_place(paths.home.join("owner"));
+    match store {
+        Store::Path(path) => sharing.with_store_file(path),
+        Store::Memory => sharing,
+    }
 }
 
 /// Makes the bridge's settings: a limit's own flag comes first, then `--wait-s`, then the file.

@@ -8,7 +8,7 @@ use raincheck::mcp::gateway::Gateway;
 use raincheck::mcp::take_stdout;
 use raincheck::process::{CommandTool, Commands, EnvRule};
 use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
-use raincheck::{Builder, LoopbackConfig, Raincheck};
+use raincheck::{Builder, LoopbackConfig, Raincheck, Sharing};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::host::{self, Host};
@@ -78,6 +78,7 @@ fn compose(
     };
     let card = card(shared, &file, &store);
     let caching = caching::options(&file, &store);
+    let settings = format!("{:?} {:?} {:?} {:?}", file.folder, file.tools, file.lanes, file.cache);
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .scope(&shared.scope)
@@ -88,6 +89,9 @@ fn compose(
     };
     let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
     if let Store::Path(path) = store {
+        server = server.sharing(
+            Sharing::in_place(owner_of(&path)).with_store_file(&path).with_settings(settings),
+        );
         let store = SqliteStore::new(Options::full(&path));
         server = match create_folder_of(&path) {
             Ok(()) => server.store(store),
@@ -139,6 +143,13 @@ fn beside(store: &Path) -> Result<PathBuf, Failure> {
     let store =
         std::path::absolute(store).map_err(|error| THIS.failed("find its store", &error))?;
     Ok(store.parent().unwrap_or(Path::new("/")).join("tasks"))
+}
+
+/// Names the folder beside a store in which it is decided who owns it.
+fn owner_of(store: &Path) -> PathBuf {
+    let mut name = store.file_name().unwrap_or_default().to_owned();
+    name.push(".owner");
+    store.with_file_name(name)
 }
 
 fn command_tool(tool: Tool, folder: &Path) -> CommandTool {

@@ -3,7 +3,7 @@
 use raincheck::mcp::surfaces::operations::Operations;
 use raincheck::mcp::take_stdout;
 use raincheck::runtime::{Clock as _, SystemClock};
-use raincheck::{Builder, LoopbackConfig, Raincheck};
+use raincheck::{Builder, LoopbackConfig, Raincheck, Sharing};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Limits, Store};
 use raincheck_app::host::{self, Host};
@@ -55,6 +55,15 @@ fn compose(
         .iter()
         .map(|tool| tool.spec.name.as_str().to_owned())
         .collect();
+    // The editors, and the tasks of whoever has them. What one server allows the others do not get.
+    let mut sharing = Sharing::in_place(paths.home.join("owner")).with_settings((
+        &settings.project,
+        settings.enable_execute_code,
+        unity.coplay,
+    ));
+    if let Store::Path(path) = &store {
+        sharing = sharing.with_store_file(path);
+    }
     let bridge = Unity::new(settings.clone());
     let words = Words::of(bridge.clone(), &settings);
     let mut listening = UnityListener::new(place.places(paths), unity.port);
@@ -65,6 +74,7 @@ fn compose(
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .surface(Operations::new(words))
         .scope(&shared.scope)
+        .sharing(sharing)
         .tools(bridge.clone())
         .beside(move |engine, stop| {
             let lanes = bridge.beside(engine.clone(), stop.clone());

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::attach::{self, Stream};
 use crate::awake::timeout;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, random_name};
@@ -86,7 +87,7 @@ impl Connection {
         let (sender, wire) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let mut wires = JoinSet::new();
         wires.spawn(async move {
-            if let Err(error) = wire.await {
+            if let Err(error) = wire.with_upgrades().await {
                 tracing::debug!(%error, "the connection broke");
             }
         });
@@ -151,6 +152,36 @@ impl Connection {
     pub async fn post(&mut self, path: &str, json: impl Into<Bytes>) -> Result<Answer, Error> {
         let request = self.authorized(Method::POST, path).header(CONTENT_TYPE, "application/json");
         self.send(request, json.into()).await
+    }
+
+    /// Asks for a connection of bytes in the place of this one [ATTACH-2]; `None` when the listener refuses
+    /// it for now.
+    ///
+    /// # Errors
+    /// `Unreachable` when the connection breaks, or the listener knows no such thing.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the connection.
+    pub async fn attach(mut self) -> Result<Option<Stream>, Error> {
+        let request = self
+            .authorized(Method::GET, attach::PATH)
+            .header(CONNECTION, "upgrade")
+            .header(UPGRADE, attach::PROTOCOL)
+            .header(HOST, &self.authority)
+            .body(Full::new(Bytes::new()));
+        let request = request.map_err(|_| unreachable("the request cannot be written"))?;
+        self.sender.ready().await.map_err(broken)?;
+        let answer = self.sender.send_request(request).await.map_err(broken)?;
+        match answer.status() {
+            StatusCode::SWITCHING_PROTOCOLS
+                if attach::names(answer.headers(), attach::PROTOCOL) =>
+            {
+                let upgraded = hyper::upgrade::on(answer).await.map_err(broken)?;
+                Ok(Stream::of(upgraded))
+            }
+            StatusCode::SERVICE_UNAVAILABLE => Ok(None),
+            status => Err(unreachable(&format!("the server answered {status} to an attach"))),
+        }
     }
 
     fn authorized(&self, method: Method, path: &str) -> http::request::Builder {

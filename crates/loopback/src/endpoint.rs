@@ -27,6 +27,8 @@ pub enum Kind {
     Unity,
     /// The programs of the same user, in a folder of this start's own.
     Http,
+    /// Processes of the same binary that share what this one owns.
+    Owner,
 }
 
 /// Where a listener tells others about itself.

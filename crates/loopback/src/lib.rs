@@ -9,6 +9,7 @@
 //! Clients find the listener through an [`endpoint`] file that only its owner can read [SEC-4].
 //! [`client`] is how they call it.
 //! [`websocket`] is for peers that stay connected.
+//! [`attach`] is for processes that are served by another one of their binary.
 //! [`artifacts`] serves files by signed links [ART-2], [`control`] takes calls of its owner's own programs.
 //!
 //! The crate reads no clock. Timers run on tokio's time and count only what the process could run
@@ -42,6 +43,8 @@ pub mod artifacts;
 mod mount;
 
 pub mod control;
+
+pub mod attach;
 
 mod folder;
 

@@ -24,7 +24,8 @@ use crate::port;
 use crate::secret::Secret;
 
 pub use accept::{Accept, Sockets};
-use connection::{Held, serve};
+pub(crate) use connection::Held;
+use connection::serve;
 
 /// The answer to a connection over the cap, given before anything of it is read.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";

@@ -22,7 +22,7 @@ use raincheck_core::time::Timestamp;
 use raincheck_runtime::{Handle, Request, Submission, View, Waited};
 
 use crate::answer::{Answer, Mark, own};
-use crate::caller::Caller;
+use crate::caller::{Caller, PassOn, RequestKey, unwanted};
 
 /// What became of a call.
 #[derive(Debug)]
@@ -75,7 +75,22 @@ pub(crate) async fn submit(
 ) -> Result<Submission, Error> {
     request.trace = who.trace().cloned();
     let turn = who.turn().await?;
-    engine.submit_holding(request, turn).await
+    submit_in_turn(engine, request, turn, who).await
+}
+
+/// Submits a request whose turn it is. One that is asked again finds what it made before [ATTACH-6].
+async fn submit_in_turn(
+    engine: &Handle,
+    mut request: Request,
+    turn: PassOn,
+    who: &Caller,
+) -> Result<Submission, Error> {
+    let is_marked = who.key().is_some_and(|key| key.mark(&mut request));
+    let mut submission = engine.submit_holding(request, turn).await?;
+    if is_marked {
+        RequestKey::own(&mut submission);
+    }
+    Ok(submission)
 }
 
 /// Runs a tool for a caller that has no id of its task; a caller that goes away meanwhile ends it as
@@ -127,7 +142,7 @@ pub(crate) async fn follow(
     let turn = who.turn().await?;
     // What the tool set answers at once cannot be read again later.
     who.leave().await?;
-    let accepted = match engine.submit_holding(request, turn).await? {
+    let accepted = match submit_in_turn(engine, request, turn, who).await? {
         Submission::Task(accepted) => accepted,
         Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
     };
@@ -291,6 +306,9 @@ impl<'a> Subject<'a> {
     /// Ends a call whose caller went away before it had an id, as its tool says [CANCEL-7]. The answer
     /// is for a connection that is closing; a cancelled request gets none.
     async fn abandon(&self, on_disconnect: OnDisconnect, who: &Caller) -> Result<Told, Error> {
+        if who.is_handed_over() {
+            return Err(unwanted());
+        }
         if on_disconnect == OnDisconnect::Cancel {
             let reason: Arc<str> = "its caller went away".into();
             match self.engine.cancel(who.scope(), self.id, Some(reason)).await {

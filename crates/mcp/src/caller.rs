@@ -2,6 +2,7 @@
 
 mod ask;
 mod budget;
+mod key;
 mod leave;
 mod progress;
 mod turn;
@@ -18,6 +19,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::trace::TraceContext;
 
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
+pub(crate) use self::key::RequestKey;
 pub(crate) use self::leave::{Leave, Luggage};
 pub(crate) use self::progress::{Listener, Note, Notify};
 pub(crate) use self::turn::{PassOn, Turn, Turns};
@@ -35,13 +37,17 @@ pub struct Connection {
     pub scope: Scope,
     /// Fires when the connection ends: nobody will read a late answer.
     pub closing: CancellationToken,
+    /// Fires when another process goes on with the connection's calls: their tasks are left alone
+    /// [ATTACH-7].
+    pub handed_over: CancellationToken,
 }
 
 impl Connection {
     /// Begins a connection of an owner.
     #[must_use]
     pub fn new(scope: Scope) -> Self {
-        Self { scope, closing: CancellationToken::new() }
+        let (closing, handed_over) = (CancellationToken::new(), CancellationToken::new());
+        Self { scope, closing, handed_over }
     }
 }
 
@@ -60,6 +66,7 @@ pub struct Caller {
     cancelled: CancellationToken,
     leave: Option<Arc<dyn Leave>>,
     turn: Option<Arc<Turn>>,
+    key: Option<RequestKey>,
     listener: Option<Listener>,
     ask: Option<Box<dyn Peer>>,
 }
@@ -77,6 +84,7 @@ impl Caller {
             cancelled: CancellationToken::new(),
             leave: None,
             turn: None,
+            key: None,
             listener: None,
             ask: None,
         }
@@ -111,6 +119,17 @@ impl Caller {
     pub(crate) fn in_turn(mut self, turn: Option<Arc<Turn>>) -> Self {
         self.turn = turn;
         self
+    }
+
+    /// Finds what the call makes again by a key, should it be asked again [ATTACH-6].
+    pub(crate) fn asked_as(mut self, key: Option<RequestKey>) -> Self {
+        self.key = key;
+        self
+    }
+
+    /// Returns the key of the request, where it has one.
+    pub(crate) const fn key(&self) -> Option<&RequestKey> {
+        self.key.as_ref()
     }
 
     /// Tells the progress of the call to who asked for it.
@@ -191,6 +210,11 @@ impl Caller {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
+    }
+
+    /// Tells whether another process goes on with the call.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.connection.handed_over.is_cancelled()
     }
 
     /// Tells whether the connection is over: what is answered now is the last that its client reads.

@@ -78,7 +78,8 @@ impl Control {
         arrival: Instant,
         closing: CancellationToken,
     ) -> Result<Answer, Refused> {
-        let mut who = Caller::new(Connection { scope, closing }, arrival, SURFACE_CAP);
+        let connection = Connection { closing, ..Connection::new(scope) };
+        let mut who = Caller::new(connection, arrival, SURFACE_CAP);
         match tool {
             Called::Task(tool) => canonical::answer(&self.desk, tool, &arguments, &mut who).await,
             Called::OfLayer(layer, tool) => {

@@ -6,6 +6,7 @@ mod handler;
 mod line;
 mod list;
 mod lists;
+mod lost;
 mod options;
 mod panics;
 mod peer;
@@ -40,7 +41,7 @@ pub use self::registry::Clash;
 pub(crate) use self::backlog::Backlog;
 #[cfg(feature = "http")]
 pub(crate) use self::flight::InFlight;
-pub(crate) use self::flight::{Flights, Refusal};
+pub(crate) use self::flight::{Flights, MAX_BYTES, MAX_REQUESTS, Refusal};
 pub(crate) use self::handler::Session;
 pub(crate) use self::line::{to_line, written};
 pub(crate) use self::requests::{read_request, read_response};
@@ -76,6 +77,12 @@ impl Server {
     #[must_use]
     pub fn engine(&self) -> &Handle {
         self.0.desk.engine()
+    }
+
+    /// Returns the version that the server tells.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.0.options.version
     }
 
     /// Returns the schema of a tool's arguments.

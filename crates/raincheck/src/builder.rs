@@ -3,6 +3,9 @@
 #[cfg(feature = "mcp")]
 mod serve;
 
+#[cfg(feature = "loopback")]
+pub(crate) use self::serve::Begin;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +48,8 @@ impl Raincheck {
             beside: Vec::new(),
             #[cfg(feature = "loopback")]
             listening: None,
+            #[cfg(feature = "loopback")]
+            sharing: None,
         }
     }
 }
@@ -65,6 +70,8 @@ pub struct Builder {
     beside: Vec<serve::Beside>,
     #[cfg(feature = "loopback")]
     listening: Option<LoopbackConfig>,
+    #[cfg(feature = "loopback")]
+    sharing: Option<crate::sharing::Sharing>,
 }
 
 impl Builder {
@@ -322,6 +329,13 @@ impl Builder {
     /// bound to 127.0.0.1 and opened with the first artifact that is listed.
     pub fn listening(mut self, listening: LoopbackConfig) -> Self {
         self.listening = Some(listening);
+        self
+    }
+
+    /// Shares the store, and what is behind the tools, with other processes of the same program: the
+    /// first one owns it, and the others are served by that one as long as it lives.
+    pub fn sharing(mut self, sharing: crate::sharing::Sharing) -> Self {
+        self.sharing = Some(sharing);
         self
     }
 }

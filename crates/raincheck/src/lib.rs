@@ -58,6 +58,9 @@ mod http;
 #[cfg(feature = "loopback")]
 mod listener;
 
+#[cfg(feature = "loopback")]
+mod sharing;
+
 mod child;
 
 #[cfg(feature = "cache")]
@@ -80,6 +83,8 @@ pub use http::HttpConfig;
 #[cfg(feature = "loopback")]
 pub use listener::LoopbackConfig;
 pub use raincheck_runtime::TaskContext;
+#[cfg(feature = "loopback")]
+pub use sharing::{Sharing, Standing};
 pub use tool::Tool;
 pub use tool_error::ToolError;
 

@@ -49,34 +49,37 @@ async fn a_forged_endpoint_file_keeps_nobody_from_the_browser_and_is_not_shown()
 
 #[tokio::test]
 async fn of_many_servers_with_stores_of_their_own_one_owns_the_browser() {
-    // [BROWSER-18]
+    // [BROWSER-18] [ATTACH-1]
     let folder = folder();
     let first = Server::listening(folder.path()).await;
-    // Another store; tasks in memory; another state folder; another runtime folder.
-    let others: [&[&str]; 4] = [
+    let serve = async |more: &[&str]| {
+        let arguments = [&["serve", "--log-level", "info"], more].concat();
+        Server::of(command(folder.path(), &arguments)).await
+    };
+    // Another store; tasks in memory; another runtime folder: served by the first.
+    let others: [&[&str]; 3] = [
         &["--store", "other.db"],
         &["--store", "memory"],
-        &["--store", "memory", "--state-dir", "other-state"],
         &["--store", "memory", "--runtime-dir", "other-run"],
     ];
-    let mut servers = Vec::new();
     for arguments in others {
-        let arguments = [&["serve", "--log-level", "info"], arguments].concat();
-        let server = Server::of(command(folder.path(), &arguments)).await;
+        let server = serve(arguments).await;
         let answer = server.script(0).await;
-        let details = &answer["error_info"]["details"];
-        assert_eq!(details["reason"], "owned_elsewhere", "{arguments:?}: {answer}");
-        assert_eq!(details["pid"], json!(first.pid()), "{arguments:?}: {answer}");
-        servers.push(server);
+        assert_eq!(answer["status"], "queued", "{arguments:?}: {answer}");
+        let read = json!({ "what": "command_result", "correlation_id": answer["correlation_id"] });
+        assert_ne!(first.call("observe", read).await["status"], "error", "{arguments:?}");
+        server.close().await;
     }
+    assert!(!folder.path().join("other.db").exists(), "a store that nobody owns");
+    // Another state folder has other tasks, and not this browser.
+    let mut apart = serve(&["--store", "memory", "--state-dir", "other-state"]).await;
+    let answer = apart.script(0).await;
+    let details = &answer["error_info"]["details"];
+    assert_eq!(details["reason"], "owned_elsewhere", "{answer}");
+    assert_eq!(details["pid"], json!(first.pid()), "{answer}");
     first.kill().await;
-    // The third has state and runtime folders of its own or shared with none that lives.
-    let mut next = servers.remove(0);
-    for server in servers {
-        server.kill().await;
-    }
-    next.until_logged("listening for the extension").await;
-    next.close().await;
+    apart.until_logged("listening for the extension").await;
+    apart.close().await;
 }
 
 #[tokio::test]

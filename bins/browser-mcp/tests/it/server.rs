@@ -182,18 +182,33 @@ async fn a_killed_server_loses_neither_a_result_nor_a_command_that_runs() {
 }
 
 #[tokio::test]
-async fn a_second_server_says_whose_the_browser_is() {
-    // [DUR-4]
+async fn a_second_server_drives_the_browser_of_the_first_and_takes_it_over() {
+    // [ATTACH-1] [ATTACH-2] [ATTACH-5]
     let folder = folder();
+    let run = folder.path().join("run");
     let first = Server::listening(folder.path()).await;
-    let second = Server::start(folder.path()).await;
-    let refused = second.script(5000).await;
-    assert_eq!(refused["status"], "error", "{refused}");
-    let details = &refused["error_info"]["details"];
-    assert_eq!(details["reason"], "owned_elsewhere", "{refused}");
-    assert_eq!(details["pid"].as_u64(), first.child.id().map(u64::from), "{refused}");
+    let mut fake = Fake::connect(&run).await;
+    let mut second = Server::start(folder.path()).await;
+    let play = async {
+        let command = fake.accept().await;
+        fake.complete(&command, json!("shared")).await;
+    };
+    let (ended, ()) = tokio::join!(second.script(10_000), play);
+    assert_eq!((&ended["status"], &ended["result"]), (&json!("complete"), &json!("shared")));
+    assert_eq!(first.read(&ended["correlation_id"]).await["result"], "shared");
+    // A command that runs when the owner is killed.
+    let (open, command) = tokio::join!(second.script(500), fake.accept());
+    assert!(is_live(&open), "{open}");
+    first.kill().await;
+    second.until_logged("listening for the extension").await;
+    let mut fake = Fake::connect(&run).await;
+    let (end, ()) = tokio::join!(
+        second.read(&open["correlation_id"]),
+        fake.complete(&command, json!("finished"))
+    );
+    assert_eq!((&end["status"], &end["result"]), (&json!("complete"), &json!("finished")), "{end}");
+    assert_eq!(second.read(&ended["correlation_id"]).await["result"], "shared");
     second.close().await;
-    first.close().await;
 }
 
 #[tokio::test]

@@ -160,20 +160,50 @@ async fn a_killed_server_loses_neither_a_result_nor_an_operation_that_runs() {
 }
 
 #[tokio::test]
-async fn a_second_server_of_a_project_says_whose_the_editor_is() {
-    // [DUR-4]
+async fn a_second_server_of_a_project_has_its_editor_and_takes_it_over() {
+    // [ATTACH-1] [ATTACH-2] [ATTACH-5]
     let folder = folder();
     let root = project(folder.path(), "game", "2022.3.1f1");
     let first = Server::listening(&root).await;
-    for store in [&[][..], &["--store", "memory"]] {
-        let second = Server::start(&root, store).await;
-        let refused = second.menu(5.0).await;
-        assert_eq!(refused["error_info"]["code"], "ERR_EDITOR_NOT_READY", "{refused}");
-        let details = &refused["error_info"]["details"];
-        assert_eq!(details["reason"], "owned_elsewhere", "{refused}");
-        assert_eq!(details["pid"].as_u64(), first.child.id().map(u64::from), "{refused}");
-        second.close().await;
-    }
+    let mut editor = first.editor(&first.who()).await;
+    let mut second = Server::start(&root, &["--store", "memory"]).await;
+    let play = async {
+        let call = editor.accept().await.expect("a call");
+        editor.end(&call, "ok", json!("shared")).await;
+    };
+    let (ended, ()) = tokio::join!(second.menu(15.0), play);
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert_eq!(first.end(&ended).await["result"], "shared");
+    first.kill().await;
+    second.until_logged("listening for editors").await;
+    let mut editor = second.editor(&second.who()).await;
+    let play = async {
+        let call = editor.accept().await.expect("a call");
+        editor.end(&call, "ok", json!("mine")).await;
+    };
+    let (ended, ()) = tokio::join!(second.menu(15.0), play);
+    assert_eq!(
+        (&ended["status"], &ended["result"]),
+        (&json!("completed"), &json!("mine")),
+        "{ended}"
+    );
+    second.close().await;
+}
+
+#[tokio::test]
+async fn what_one_server_allows_another_one_of_the_project_does_not_get() {
+    // [ATTACH-4] [DUR-4]
+    let folder = folder();
+    let root = project(folder.path(), "game", "2022.3.1f1");
+    let first = Server::start(&root, &["--enable-execute-code"]).await;
+    assert_eq!(first.menu(0.0).await["status"], "timeout", "it owns the store");
+    let second = Server::start(&root, &[]).await;
+    let refused = second.menu(5.0).await;
+    assert_eq!(refused["error_info"]["code"], "ERR_EDITOR_NOT_READY", "{refused}");
+    let details = &refused["error_info"]["details"];
+    assert_eq!(details["reason"], "owned_elsewhere", "{refused}");
+    assert_eq!(details["pid"].as_u64(), first.child.id().map(u64::from), "{refused}");
+    second.close().await;
     first.close().await;
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn serve<Io>(
 
 /// A connection that holds a place under the cap for as long as it lives, also after an upgrade, and
 /// that fails when its peer leaves what is written unread for too long.
-pub(super) struct Held<Io> {
+pub(crate) struct Held<Io> {
     io: Io,
     unread: Duration,
     timer: Option<Sleep>,
@@ -65,6 +65,11 @@ pub(super) struct Held<Io> {
 impl<Io> Held<Io> {
     pub(super) const fn new(io: Io, place: OwnedSemaphorePermit, unread: Duration) -> Self {
         Self { io, unread, timer: None, _place: place }
+    }
+
+    /// Returns the connection alone: it has no place under the cap any more, and no timer.
+    pub(crate) fn into_inner(self) -> Io {
+        self.io
     }
 
     /// Passes on how a write went, or its failure when the peer has been given long enough.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::backlog::Backlog;
-use crate::caller::{Leave, Turn, Turns};
+use crate::caller::{Leave, RequestKey, Turn, Turns};
 use crate::wire::Id;
 
 /// How many requests may be unanswered at once.
@@ -83,7 +83,7 @@ impl Flights {
         place.insert(Flight { cancelled: cancelled.clone(), bytes, has_leave: false });
         table.bytes += bytes;
         let (flights, id) = (self.clone(), id.clone());
-        Ok(InFlight { flights, id, cancelled, arrival: Instant::now(), turn: None })
+        Ok(InFlight { flights, id, cancelled, arrival: Instant::now(), turn: None, key: None })
     }
 
     /// Notes that a client no longer wants the answer; `false` when there is no such request.
@@ -132,12 +132,20 @@ pub(crate) struct InFlight {
     pub(crate) arrival: Instant,
     /// Its place among the calls of its connection.
     pub(crate) turn: Option<Arc<Turn>>,
+    /// By what it is known again.
+    pub(crate) key: Option<RequestKey>,
 }
 
 impl InFlight {
     /// Takes a place among the calls of the connection, whose work begins in the order of their lines.
     pub(crate) fn in_turn(mut self) -> Self {
         self.turn = Some(Arc::new(self.flights.0.turns.take()));
+        self
+    }
+
+    /// Makes it known again by a key.
+    pub(crate) fn asked_as(mut self, key: Option<RequestKey>) -> Self {
+        self.key = key;
         self
     }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use raincheck_core::content::Json;
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::text;
 use raincheck_core::trace::TraceContext;
 
@@ -24,6 +24,7 @@ use super::flight::InFlight;
 use super::registry::{Owner, Registry};
 use super::requests::Written;
 use super::{Server, line, lists, panics, peer, result};
+use crate::answer::Refused;
 use crate::call::Told;
 use crate::caller::{Caller, Connection, Listener};
 use crate::surface::{Call, Extension, Method};
@@ -93,7 +94,8 @@ impl Session {
         match flight {
             Some(flight) => caller
                 .in_flight(flight.cancelled.clone(), Arc::new(flight.clone()))
-                .in_turn(flight.turn.clone()),
+                .in_turn(flight.turn.clone())
+                .asked_as(flight.key.clone()),
             None => caller,
         }
     }
@@ -139,6 +141,7 @@ impl Session {
                     Ok(call) => surface.call(&inner.desk, call, &mut who).await,
                     Err(error) => Err(error.into()),
                 };
+                let told = told.map_err(|refused| self.as_repeated(refused, &asked, &who));
                 if told.is_err() {
                     // What is refused begins no work; those after it do not wait for its answer.
                     who.begins_nothing();
@@ -164,6 +167,19 @@ impl Session {
             }
         };
         Ok(result::result(answer, inner.options.is_structured).into())
+    }
+
+    /// What refuses a call that was asked of another process before does not know what became of it
+    /// there [LEASE-9]; the store does, and says that a lane is full only of what it does not hold.
+    fn as_repeated(&self, mut refused: Refused, call: &Call, who: &Caller) -> Refused {
+        let error = &refused.error;
+        let is_in_doubt = error.guarantee() == Some(Guarantee::NotExecuted)
+            && error.kind != Kind::QueueFull
+            && self.server.hints(&call.tool).is_none_or(|hints| !hints.read_only);
+        if !refused.is_read && is_in_doubt && who.key().is_some_and(|key| key.is_repeat) {
+            refused.error = refused.error.with_guarantee(Guarantee::Unknown);
+        }
+        refused
     }
 
     async fn take(&self, registry: &Registry, mut call: Call, who: &Caller) -> Result<Call, Error> {
@@ -277,7 +293,12 @@ impl ServerHandler for Session {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.begin();
+        if self.server.has_live_tools() {
+            // Whose tools they are has to be asked.
+            self.begin();
+        }
+        // Any other list starts nothing: some clients start a second server only to ask it for that.
+        self.is_open.store(true, Ordering::Release);
         if request.and_then(|request| request.cursor).is_some() {
             // Every list is one page, and gives none out.
             return Err(ErrorData::invalid_params(NO_CURSOR, None));

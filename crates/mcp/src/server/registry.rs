@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use raincheck_core::tool::ToolSpec;
+use raincheck_core::tool::{Hints, ToolSpec};
 
 use super::options::Options;
 use crate::surface::{Layer, Shown, Surface};
@@ -72,6 +72,11 @@ impl Registry {
     /// Returns the tools in the order of the list.
     pub(super) fn shown(&self) -> impl Iterator<Item = &Shown> {
         self.shown.iter()
+    }
+
+    /// Returns what a client may assume of a tool that stands in the list.
+    pub(super) fn hints(&self, tool: &str) -> Option<Hints> {
+        self.shown.iter().find(|shown| shown.name == tool).map(|shown| shown.hints)
     }
 
     pub(super) fn surfaces(&self) -> &[Arc<dyn Surface>] {

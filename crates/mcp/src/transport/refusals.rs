@@ -9,14 +9,14 @@ use crate::wire::{Code, Id, Invalid};
 
 /// An error that no handler has answered.
 #[derive(Debug, Serialize)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     jsonrpc: &'static str,
     id: Option<Id>,
     error: ErrorData,
 }
 
 impl Refused {
-    pub(super) const fn new(id: Option<Id>, error: ErrorData) -> Self {
+    pub(crate) const fn new(id: Option<Id>, error: ErrorData) -> Self {
         Self { jsonrpc: "2.0", id, error }
     }
 }
@@ -33,7 +33,7 @@ impl From<Invalid> for Refused {
 }
 
 /// Words a request that is not taken in.
-pub(super) fn refused(refusal: Refusal) -> ErrorData {
+pub(crate) fn refused(refusal: Refusal) -> ErrorData {
     match refusal {
         Refusal::IdTaken => {
             ErrorData::invalid_request("a request with this `id` is still unanswered", None)

@@ -3,9 +3,11 @@
 //! Against the transport of `rmcp` it adds: arguments as they were written, an answer to every odd
 //! line, one outbox that never blocks the server, and an end within a second.
 
+mod attach;
 mod guard;
 mod line;
 mod outbox;
+mod source;
 mod streams;
 mod transport;
 
@@ -23,10 +25,13 @@ use raincheck_core::scope::Scope;
 
 pub(crate) use self::line::{Lines, Read};
 use self::outbox::Outbox;
+use self::source::Source;
+use self::streams::{Reader, Writer};
 use self::transport::{Held, Stdio};
 use crate::caller::Connection;
 use crate::server::{Backlog, Flights, Server, Session};
 
+pub use self::attach::{Found, Lasting, Link, Owners, StoreName, serve_attached, serve_shared};
 pub use self::guard::{Stdout, take_stdout};
 pub use self::streams::Streams;
 
@@ -61,15 +66,25 @@ pub async fn serve_stdio(
     streams: Streams,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let connection = Connection::new(scope);
+    let source = Source::Stream(Lines::new(streams.reader, line::MAX_LINE));
+    serve(server, Connection::new(scope), (source, streams.writer), stop).await
+}
+
+/// Serves a connection until its lines end or `stop` fires.
+async fn serve(
+    server: Server,
+    connection: Connection,
+    (lines, writer): (Source<Reader>, Writer),
+    stop: CancellationToken,
+) -> Result<(), Error> {
     let closing = connection.closing.clone();
     let backlog = Arc::new(Backlog::new(CAP));
     let outbox = Outbox::new(Arc::clone(&backlog));
-    let mut writer = JoinSet::new();
-    writer.spawn(outbox.clone().write_to(streams.writer));
+    let mut writing = JoinSet::new();
+    writing.spawn(outbox.clone().write_to(writer));
     let session = Session::new(server, connection);
     let transport = Stdio {
-        lines: Lines::new(streams.reader, line::MAX_LINE),
+        lines,
         flights: Flights::new(backlog),
         outbox: outbox.clone(),
         is_open: session.is_open(),
@@ -80,7 +95,7 @@ pub async fn serve_stdio(
     let served = hold(session, transport, closing.clone()).await;
     closing.cancel();
     outbox.close();
-    if timeout(FLUSH, writer.join_next()).await.is_err() {
+    if timeout(FLUSH, writing.join_next()).await.is_err() {
         tracing::debug!("the client left answers unread");
     }
     served

@@ -19,6 +19,8 @@ use super::Builder;
 use crate::http::HttpConfig;
 #[cfg(feature = "loopback")]
 use crate::listener::{Listener, LoopbackConfig};
+#[cfg(feature = "loopback")]
+use crate::sharing::{self, Finder, Shared};
 
 /// Made when a client means to stay; what it returns is kept until the engine has ended.
 pub(super) type Prepare = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
@@ -75,7 +77,14 @@ impl Builder {
     /// When the session breaks.
     pub async fn serve(self, streams: Streams, stop: CancellationToken) -> std::io::Result<()> {
         let scope = self.scope.clone();
-        self.hold(stop, |Parts { server, stop, .. }| async move {
+        self.hold(stop, |parts| async move {
+            #[cfg(feature = "loopback")]
+            let Parts { server, stop, finder: None, .. } = parts else {
+                let Parts { server, stop, finder: Some(finder), .. } = parts else { return Ok(()) };
+                return finder.serve(server, scope, streams, stop).await;
+            };
+            #[cfg(not(feature = "loopback"))]
+            let Parts { server, stop } = parts;
             serve_stdio(server, scope, streams, stop).await.map_err(std::io::Error::other)
         })
         .await
@@ -99,9 +108,14 @@ impl Builder {
         let keys = (http.keys(&self.scope)?, self.scope.clone());
         let listening = self.listening.take().unwrap_or_default();
         self.listening = Some(listening.reached_over(http));
-        self.hold(stop, |Parts { server, listener, stop }| async move {
+        self.hold(stop, |Parts { server, listener, finder, stop }| async move {
             let listener = listener.ok_or(std::io::ErrorKind::NotConnected)?;
-            listener.serve_mcp(server, keys, stop).await
+            let owning = async {
+                if let Some(finder) = finder {
+                    finder.own_in_the_end(&stop).await;
+                }
+            };
+            tokio::join!(listener.serve_mcp(server, keys, stop.clone()), owning).0
         })
         .await
     }
@@ -115,12 +129,18 @@ impl Builder {
     where
         F: Future<Output = std::io::Result<()>>,
     {
-        let (begin, begun) = oneshot::channel();
-        let starter: Starter = Box::new(move || {
-            // Nobody waits for it once the server ends.
-            let _ = begin.send(());
-        });
+        let (begin, begun) = begins();
         let (prepare, face) = (self.prepare.take(), self.face.clone());
+        #[cfg(feature = "loopback")]
+        let shared = self.shared()?;
+        #[cfg(feature = "loopback")]
+        let (starter, begin) = match shared {
+            // What starts is decided by who owns the store.
+            Some(shared) => (Box::new(|| {}) as Starter, Some((shared, begin, self.scope.clone()))),
+            None => (begin.starter(), None),
+        };
+        #[cfg(not(feature = "loopback"))]
+        let starter = begin.starter();
         // The engine outlives the session: a call that is open at its end gets the id of its task.
         let over = CancellationToken::new();
         #[cfg(feature = "loopback")]
@@ -136,22 +156,72 @@ impl Builder {
         let listening = std::future::ready(());
         #[cfg(feature = "loopback")]
         let listening = run(listener.clone());
+        #[cfg(not(feature = "loopback"))]
+        let host = std::future::ready(());
+        #[cfg(feature = "loopback")]
+        let (finder, host) = sharing::begin(begin, &server, &over);
+        #[cfg(feature = "loopback")]
+        let host = Box::pin(host);
         let parts = Parts {
             server,
             #[cfg(feature = "http")]
             listener,
+            #[cfg(feature = "loopback")]
+            finder,
             stop: stop.clone(),
         };
         let session = async {
-            let served = session(parts).await;
+            let served = Box::pin(session(parts)).await;
             stop.cancel();
             over.cancel();
             served
         };
         let engine = engine(service, prepare, begun, over.clone());
-        let (served, (), (), ()) = tokio::join!(session, engine, listening, ended(beside));
-        served
+        let all = tokio::join!(session, engine, listening, host, ended(beside));
+        all.0
     }
+
+    /// Takes a place among the processes that share a store, and keeps the engine from the store of
+    /// another one.
+    #[cfg(feature = "loopback")]
+    fn shared(&mut self) -> std::io::Result<Option<Shared>> {
+        let Some(sharing) = self.sharing.take() else { return Ok(None) };
+        let shared = Shared::new(sharing).map_err(std::io::Error::other)?;
+        self.engine.store = shared.gated(Arc::clone(&self.engine.store));
+        Ok(Some(shared))
+    }
+}
+
+/// What is begun when a client means to stay.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    /// Told at once.
+    pub(crate) wanted: oneshot::Sender<()>,
+    /// Told when the engine is to run.
+    pub(crate) engine: oneshot::Sender<()>,
+}
+
+impl Begin {
+    /// Makes what begins everything at once.
+    fn starter(self) -> Starter {
+        let Self { wanted, engine } = self;
+        Box::new(move || {
+            // Nobody waits for them once the server ends.
+            let _ = (wanted.send(()), engine.send(()));
+        })
+    }
+}
+
+/// The far ends of a [`Begin`].
+struct Begun {
+    wanted: oneshot::Receiver<()>,
+    engine: oneshot::Receiver<()>,
+}
+
+fn begins() -> (Begin, Begun) {
+    let (wanted, is_wanted) = oneshot::channel();
+    let (engine, is_begun) = oneshot::channel();
+    (Begin { wanted, engine }, Begun { wanted: is_wanted, engine: is_begun })
 }
 
 /// What a session is made of.
@@ -159,6 +229,8 @@ struct Parts {
     server: Server,
     #[cfg(feature = "http")]
     listener: Option<Listener>,
+    #[cfg(feature = "loopback")]
+    finder: Option<Finder>,
     stop: CancellationToken,
 }
 
@@ -196,24 +268,25 @@ async fn ended(mut beside: JoinSet<()>) {
     }
 }
 
-/// Runs the engine once a client means to stay.
-async fn engine(
-    service: Service,
-    prepare: Option<Prepare>,
-    begun: oneshot::Receiver<()>,
-    stop: CancellationToken,
-) {
-    let is_wanted = tokio::select! {
-        begun = begun => begun.is_ok(),
-        () = stop.cancelled() => false,
-    };
-    if !is_wanted {
+/// Runs the engine once a client means to stay, and the store is this process's or nobody serves it.
+async fn engine(service: Service, prepare: Option<Prepare>, begun: Begun, stop: CancellationToken) {
+    if !is_told(begun.wanted, &stop).await {
         return;
     }
     let kept = match prepare {
         Some(prepare) => tokio::task::spawn_blocking(prepare).await.ok(),
         None => None,
     };
-    service.run(stop).await;
+    if is_told(begun.engine, &stop).await {
+        service.run(stop).await;
+    }
     drop(kept);
+}
+
+/// Waits until something is begun; `false` when the end comes first.
+async fn is_told(begun: oneshot::Receiver<()>, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        begun = begun => begun.is_ok(),
+        () = stop.cancelled() => false,
+    }
 }

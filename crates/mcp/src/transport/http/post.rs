@@ -135,8 +135,8 @@ impl Post<'_> {
     /// Serves a request that stands alone: when its response is given up, it is cancelled.
     async fn alone(self, asks: Asks<'_>) -> Result<Response<HttpBody>, Reply> {
         let connection = Connection {
-            scope: self.owner.scope.clone(),
             closing: self.face.closing.child_token(),
+            ..Connection::new(self.owner.scope.clone())
         };
         let session = Session::new(self.face.server.clone(), connection);
         let (inlet, cancelled) = self.begin(asks, session, None)?;
@@ -191,7 +191,8 @@ impl Post<'_> {
     ) -> Result<Response<HttpBody>, Reply> {
         let face = self.face;
         let closing = face.closing.child_token();
-        let connection = Connection { scope: self.owner.scope.clone(), closing: closing.clone() };
+        let connection =
+            Connection { closing: closing.clone(), ..Connection::new(self.owner.scope.clone()) };
         let session = Session::new(face.server.clone(), connection);
         let introduced = session
             .introduce(&client)

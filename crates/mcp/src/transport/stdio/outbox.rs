@@ -51,6 +51,13 @@ impl Outbox {
         self.0.filled.notify_one();
     }
 
+    /// Puts a line in that could be written.
+    pub(crate) fn put_all(&self, line: Option<Vec<u8>>) {
+        if let Some(line) = line {
+            self.put(line);
+        }
+    }
+
     /// Puts a line in when there is room; otherwise drops it.
     pub(crate) fn put_if_room(&self, line: Vec<u8>) {
         if self.0.backlog.has_room() {

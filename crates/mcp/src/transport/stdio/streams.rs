@@ -7,10 +7,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::guard::Stdout;
 
+/// What is read from.
+pub(super) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// What is written to.
+pub(super) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
 /// Where requests come from and where answers go.
 pub struct Streams {
-    pub(super) reader: Box<dyn AsyncRead + Send + Unpin>,
-    pub(super) writer: Box<dyn AsyncWrite + Send + Unpin>,
+    pub(super) reader: Reader,
+    pub(super) writer: Writer,
 }
 
 impl Streams {

@@ -15,8 +15,10 @@ use rmcp::{ErrorData, RoleServer};
 use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 
-use super::line::{Lines, Read};
+use super::line::Read;
 use super::outbox::Outbox;
+use super::source::Source;
+use crate::caller::RequestKey;
 use crate::server::{Flights, read_request, read_response, to_line, written};
 use crate::transport::refusals::{Refused, refused};
 use crate::wire::{Id, Message, parse};
@@ -33,7 +35,7 @@ const LINE_COST: usize = 128;
 /// read delays its own answers, and nothing else.
 #[derive(Debug)]
 pub(crate) struct Stdio<R> {
-    pub(super) lines: Lines<R>,
+    pub(super) lines: Source<R>,
     pub(super) outbox: Outbox,
     pub(super) flights: Flights,
     /// Whether the session has begun: from then on notifications mean something.
@@ -79,15 +81,15 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
                 read = self.lines.next(), if may_read => read,
             };
             match read {
-                Ok(Read::Line(line)) => {
-                    let message = self.admit(&line);
+                Ok((Read::Line(line), key)) => {
+                    let message = self.admit(&line, key);
                     self.held.messages.extend(message);
                 }
-                Ok(Read::TooLong) => {
+                Ok((Read::TooLong, _)) => {
                     let words = format!("a line may have {} bytes", super::line::MAX_LINE);
                     self.write(&Refused::new(None, ErrorData::invalid_request(words, None)));
                 }
-                Ok(Read::End) => self.held.is_ended = true,
+                Ok((Read::End, _)) => self.held.is_ended = true,
                 Err(error) => {
                     tracing::warn!(%error, "standard input cannot be read any more");
                     self.held.is_ended = true;
@@ -97,10 +99,14 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
     }
 
     /// Answers what needs no service, and passes on the rest.
-    fn admit(&mut self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
+    fn admit(
+        &mut self,
+        line: &[u8],
+        key: Option<RequestKey>,
+    ) -> Option<RxJsonRpcMessage<RoleServer>> {
         match parse(line) {
             Message::Request { id, method, params } => match read_request(&method, params) {
-                Ok(request) => self.begin(request, id, line.len()),
+                Ok(request) => self.begin(request, id, line.len(), key),
                 Err(words) => {
                     self.write(&Refused::new(Some(id), ErrorData::invalid_params(words, None)));
                     None
@@ -135,12 +141,13 @@ impl<R: AsyncRead + Unpin> Stdio<R> {
         mut request: ClientRequest,
         id: Id,
         n_bytes: usize,
+        key: Option<RequestKey>,
     ) -> Option<RxJsonRpcMessage<RoleServer>> {
         match self.flights.begin(&id, n_bytes) {
             Ok(flight) => {
                 let is_call = matches!(request, ClientRequest::CallToolRequest(_));
                 let flight = if is_call { flight.in_turn() } else { flight };
-                request.extensions_mut().insert(flight);
+                request.extensions_mut().insert(flight.asked_as(key));
                 Some(JsonRpcMessage::request(request, id.into()))
             }
             Err(refusal) => {

@@ -1,0 +1,39 @@
+//! By what a request is known again that another process asks a second time [ATTACH-6].
+
+use std::sync::Arc;
+
+use raincheck_runtime::{Request, Submission};
+
+/// The key of one request of an attached process: no other request has it, and the same request has it
+/// again when it is asked of the next owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestKey {
+    text: Arc<str>,
+    /// Whether an owner that is gone was asked before.
+    pub(crate) is_repeat: bool,
+}
+
+impl RequestKey {
+    /// Names a request by its process and its number there. The first character is one that no caller
+    /// writes by chance: keys of callers stand in the same table.
+    pub(crate) fn new(process: &str, number: u64, is_repeat: bool) -> Self {
+        Self { text: format!("\u{1}{process}/{number}").into(), is_repeat }
+    }
+
+    /// Gives the key to a submit that has none of its own; tells whether it did.
+    pub(crate) fn mark(&self, request: &mut Request) -> bool {
+        let is_bare = request.key.is_none();
+        if is_bare {
+            request.key = Some(Arc::clone(&self.text));
+        }
+        is_bare
+    }
+
+    /// Makes a submission that was found by this key the call's own: its caller does not know of a first
+    /// time.
+    pub(crate) fn own(submission: &mut Submission) {
+        if let Submission::Task(accepted) = submission {
+            accepted.existing = false;
+        }
+    }
+}
