@@ -75,6 +75,10 @@ impl Bridge for Words {
         &[("run_test", "run_tests"), ("run_all_tests", "run_tests")]
     }
 
+    fn entries(&self) -> &'static [&'static str] {
+        &["get_editor_state", "manage_gameobject", "run_tests"]
+    }
+
     fn waiting(&self, reason: &str) -> Option<String> {
         if reason == "disconnected" && !self.can_be_found {
             return Some(NO_PROJECT.to_owned());

@@ -52,6 +52,8 @@ pub struct Answered<'a> {
 pub struct Method {
     /// Its name, such as `tasks/get`.
     pub name: String,
+    /// The id of the request, as JSON.
+    pub id: Json,
     /// Its parameters, as they were written; an empty object when there are none.
     pub params: Json,
 }

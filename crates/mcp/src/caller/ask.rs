@@ -17,6 +17,10 @@ pub trait Peer: fmt::Debug + Send + Sync {
     /// # Cancel safety
     /// Dropping the future gives the question up.
     async fn ask(&self, method: &str, params: Json) -> Result<Json, Asking>;
+
+    /// Tells the client something that it does not answer, such as `notifications/tasks`. Returns once it
+    /// stands in the outbox; a client that is gone is not told.
+    async fn tell(&self, method: &str, params: Json);
 }
 
 /// Why a question got no result.

@@ -3,9 +3,10 @@
 //!
 //! A call that outlives its wait is answered with a `CreateTaskResult` where the request declared the
 //! extension, and with the surface's own words everywhere else. `methods` answers `tasks/get`,
-//! `tasks/update` and `tasks/cancel`; `task` writes a task as the protocol has it, `words` its states and
+//! `tasks/update` and `tasks/cancel`, `listen` a subscription to tasks; `task` writes a task as the protocol has it, `words` its states and
 //! `progress` its status message. The task is the same that every other surface reads.
 
+mod listen;
 mod methods;
 mod progress;
 mod task;
@@ -62,6 +63,10 @@ impl Layer for NativeTasks {
         method: &Method,
         who: &mut Caller,
     ) -> Option<Result<Json, Error>> {
+        if method.name == listen::LISTEN && who.declares(EXTENSION) {
+            let ids = listen::task_ids(method)?;
+            return Some(listen::listen(desk, method, ids, who, self.whose()).await);
+        }
         methods::answer(desk, method, who, self.whose()).await
     }
 }

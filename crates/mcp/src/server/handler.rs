@@ -328,7 +328,8 @@ impl ServerHandler for Session {
     ) -> Result<CustomResult, ErrorData> {
         let params = context.extensions.get::<Written>();
         let params = params.map_or_else(Json::empty_object, |Written(json)| json.clone());
-        let method = Method { name: request.method, params };
+        let id = Json::of(&context.id).map_err(internal)?;
+        let method = Method { name: request.method, id, params };
         let who = self.caller(&context);
         panics::caught(self.method(method, who)).await.unwrap_or_else(|_| Err(panicked()))
     }

@@ -5,8 +5,8 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResult, ContentBlock, CustomResult, JsonRpcMessage, JsonRpcVersion2_0, MetaObject,
-    RequestId, ResultType, ServerResult,
+    CallToolResult, ContentBlock, CustomNotification, CustomResult, JsonRpcMessage,
+    JsonRpcVersion2_0, MetaObject, RequestId, ResultType, ServerNotification, ServerResult,
 };
 use rmcp::service::TxJsonRpcMessage;
 use serde::Serialize;
@@ -19,6 +19,11 @@ use raincheck_core::content::Json;
 /// Holds an answer of a layer: the text of its JSON, which [`to_line`] writes as it is.
 pub(super) fn verbatim(answer: &Json) -> CustomResult {
     CustomResult::new(Value::String(answer.get().to_owned()))
+}
+
+/// Holds a notification of a layer: the text of its parameters, which [`to_line`] writes as it is.
+pub(super) fn verbatim_note(method: &str, params: &Json) -> CustomNotification {
+    CustomNotification::new(method, Some(Value::String(params.get().to_owned())))
 }
 
 /// Writes a message as a line, with its end.
@@ -35,6 +40,13 @@ pub(crate) fn to_line(message: &TxJsonRpcMessage<RoleServer>) -> Option<Vec<u8>>
             let result: &RawValue = serde_json::from_str(text).ok()?;
             return written(&Response { jsonrpc, id, result });
         }
+    }
+    if let JsonRpcMessage::Notification(note) = message
+        && let ServerNotification::CustomNotification(note) = &note.notification
+        && let Some(Value::String(text)) = &note.params
+    {
+        let params: &RawValue = serde_json::from_str(text).ok()?;
+        return written(&Notice { jsonrpc: "2.0", method: &note.method, params });
     }
     written(message)
 }
@@ -63,6 +75,13 @@ struct Response<'a, R> {
     jsonrpc: &'a JsonRpcVersion2_0,
     id: &'a RequestId,
     result: R,
+}
+
+#[derive(Serialize)]
+struct Notice<'a> {
+    jsonrpc: &'static str,
+    method: &'a str,
+    params: &'a RawValue,
 }
 
 /// The result of a call as the protocol has it.

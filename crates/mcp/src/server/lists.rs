@@ -42,7 +42,7 @@ pub(super) async fn answer(
     };
     let mut failed = None;
     while let Some(part) = parts.get(place) {
-        let asked = Method { name: method.name.clone(), params: json(&params)? };
+        let asked = Method { params: json(&params)?, ..method.clone() };
         match part.method(desk, &asked, who).await {
             Some(Ok(page)) => return followed(&page, place, parts.len()),
             Some(Err(error)) if params.contains_key("cursor") => return Err(error),

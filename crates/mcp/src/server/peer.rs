@@ -14,6 +14,7 @@ use tokio::sync::broadcast;
 
 use raincheck_core::content::Json;
 
+use super::line;
 use crate::caller::{self, Asking, Note, Notify};
 use crate::surface::Notice;
 
@@ -34,6 +35,13 @@ impl caller::Peer for Client {
             Ok(result) => Json::of(&result).map_err(|error| refused(&error)),
             Err(ServiceError::McpError(error)) => Err(refused(&error.message)),
             Err(_) => Err(Asking::Gone),
+        }
+    }
+
+    async fn tell(&self, method: &str, params: Json) {
+        let note = line::verbatim_note(method, &params);
+        if let Err(error) = self.0.send_notification(note.into()).await {
+            tracing::debug!(%error, "nobody hears a notification any more");
         }
     }
 }

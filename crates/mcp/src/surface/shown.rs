@@ -1,5 +1,7 @@
 //! A tool as it is listed.
 
+use serde_json::{Map, Value};
+
 use raincheck_core::content::Json;
 use raincheck_core::text;
 use raincheck_core::tool::{Hints, ToolSpec};
@@ -36,6 +38,22 @@ impl Shown {
             hints: spec.hints,
             meta: spec.meta.clone(),
         }
+    }
+}
+
+/// What the list says beside a tool that clients are to show their model from the beginning.
+const ALWAYS_LOADED: &str = "anthropic/alwaysLoad";
+
+impl Shown {
+    /// Asks clients that show their model only some tools to show it this one: the way to the others leads
+    /// through it [TOOL-9].
+    #[must_use]
+    pub fn always_loaded(mut self) -> Self {
+        let meta = self.meta.as_ref().and_then(|meta| meta.read::<Map<String, Value>>().ok());
+        let mut meta = meta.unwrap_or_default();
+        meta.insert(ALWAYS_LOADED.to_owned(), Value::Bool(true));
+        self.meta = Json::of(&meta).ok();
+        self
     }
 }
 

@@ -84,7 +84,13 @@ impl Surface for Browser {
             Some(definition) => Some(definition.shown(tool.name())),
             None => of_bridge(tool.name()),
         };
-        Tool::ALL.iter().filter_map(shown).collect()
+        // With two of them a page is worked with; the others are found from there.
+        let is_entry = |name: &str| name == Tool::Interact.name() || name == Tool::Observe.name();
+        let loaded = |shown: Shown| match is_entry(&shown.name) {
+            true => shown.always_loaded(),
+            false => shown,
+        };
+        Tool::ALL.iter().filter_map(shown).map(loaded).collect()
     }
 
     fn practices(&self, durability: Durability) -> String {

@@ -39,7 +39,7 @@ pub struct Canonical;
 #[async_trait]
 impl Surface for Canonical {
     fn tools(&self, engine: &[ToolSpec]) -> Vec<Shown> {
-        let own = Tool::ALL.iter().map(|tool| tool.definition().shown(tool.name()));
+        let own = Tool::ALL.iter().map(|tool| tool.shown());
         own.chain(engine.iter().map(Shown::of)).collect()
     }
 
@@ -111,6 +111,15 @@ impl Tool {
             Self::Cancel => "cancel_task",
             Self::Result => "get_task_result",
             Self::Input => input::NAME,
+        }
+    }
+
+    /// Shows it in the list; the three by which work is begun, found again and read are always loaded.
+    fn shown(self) -> Shown {
+        let shown = self.definition().shown(self.name());
+        match self {
+            Self::Submit | Self::List | Self::Result => shown.always_loaded(),
+            Self::Status | Self::Logs | Self::Cancel | Self::Input => shown,
         }
     }
 

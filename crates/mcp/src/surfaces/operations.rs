@@ -53,6 +53,11 @@ pub trait Bridge: fmt::Debug + Send + Sync + 'static {
         &[]
     }
 
+    /// Names the one to three tools that a model is to know from the beginning.
+    fn entries(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Says in a sentence why an operation waits, and what to do about it, for a reason of the bridge's.
     fn waiting(&self, reason: &str) -> Option<String>;
 
@@ -196,7 +201,13 @@ impl Surface for Operations {
             Shown { schema: order::schema(spec), meta, ..Shown::of(spec) }
         });
         let own = Tool::ALL.iter().map(|tool| tool.definition().shown(tool.name()));
-        own.chain(of_bridge).collect()
+        let is_entry =
+            |name: &str| name == Tool::Result.name() || self.bridge.entries().contains(&name);
+        let loaded = |shown: Shown| match is_entry(&shown.name) {
+            true => shown.always_loaded(),
+            false => shown,
+        };
+        own.chain(of_bridge).map(loaded).collect()
     }
 
     fn aliases(&self) -> Vec<&'static str> {

@@ -27,6 +27,7 @@ mod native;
 mod operations;
 mod order;
 mod outcomes;
+mod personas;
 mod progress;
 mod session;
 mod submit;

@@ -304,3 +304,60 @@ async fn the_first_request_may_be_one_for_a_task_of_an_earlier_session() {
     assert_eq!(next.native_end(&made["taskId"]).await["status"], "completed");
     assert_eq!(next.n_starts.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
+
+/// The notifications that came, by their methods.
+fn noted(session: &Session, method: &str) -> Vec<Value> {
+    let all = session.beside();
+    all.into_iter()
+        .filter(|note| note["method"] == method)
+        .map(|note| note["params"].clone())
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_tells_each_change_of_a_task_and_ends_with_the_last() {
+    // [TASKS-7]
+    let mut session = Session::raw_with(native());
+    let made = session.modern_call("nap", json!({"s": 9})).await;
+    let id = &made["taskId"];
+    let mut other = session.of_scope_with("other", options());
+    let foreign = other.modern_call("nap", json!({"s": 9})).await["taskId"].clone();
+    let ids = json!([id, foreign, "x"]);
+    let ended =
+        session.modern("subscriptions/listen", json!({"notifications": {"taskIds": ids}})).await;
+    assert_eq!(ended["result"]["resultType"], "complete", "{ended}");
+    let mark = |params: &Value| params["_meta"]["io.modelcontextprotocol/subscriptionId"].clone();
+    let accepted = noted(&session, "notifications/subscriptions/acknowledged");
+    assert_eq!(accepted.len(), 1);
+    assert_eq!(accepted[0]["notifications"], json!({"taskIds": [id]}), "only the caller's");
+    assert_eq!((&mark(&accepted[0]), &mark(&ended["result"])), (&ended["id"], &ended["id"]));
+    let told = noted(&session, "notifications/tasks");
+    let states: Vec<_> = told.iter().map(|task| task["status"].clone()).collect();
+    assert_eq!(states, ["working", "completed"], "{told:?}");
+    let last = told.last().expect("two");
+    assert_eq!((&mark(last), &last["taskId"]), (&ended["id"], id));
+    assert_eq!(last["result"], session.task(id).await["result"]);
+    assert!(last.get("resultType").is_none(), "{last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_when_it_is_cancelled_and_other_filters_are_not_ours() {
+    // [TASKS-7] [CALL-3]
+    let mut session = Session::raw_with(native());
+    let made = session.modern_call("nap", json!({"s": 60})).await;
+    let params = json!({"notifications": {"taskIds": [made["taskId"]]}, "_meta": meta(true)});
+    let id = session.begin("subscriptions/listen", &params.to_string()).await;
+    session.task(&made["taskId"]).await;
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    session.send(&cancel.to_string()).await;
+    session.native_end(&made["taskId"]).await;
+    assert!(session.beside().iter().all(|line| line.get("id") != Some(&id)), "no answer");
+    let told = noted(&session, "notifications/tasks");
+    assert!(told.iter().all(|task| task["status"] == "working"), "none after the cancel: {told:?}");
+    let tools = json!({"notifications": {"toolsListChanged": true}});
+    assert_eq!(session.code("subscriptions/listen", tools).await, -32601);
+    let undeclared = json!({"notifications": {"taskIds": ["x"]}, "_meta": meta(false)});
+    let refused = session.request("subscriptions/listen", &undeclared.to_string()).await;
+    assert_eq!(refused["error"]["code"], -32601);
+}

@@ -38,6 +38,10 @@ impl Bridge for Near {
         &[("run_test", "run_tests"), ("run_all_tests", "run_tests")]
     }
 
+    fn entries(&self) -> &'static [&'static str] {
+        &["run_tests"]
+    }
+
     fn waiting(&self, reason: &str) -> Option<String> {
         (reason == "nobody_there").then(|| "Nobody is there: start the other end.".to_owned())
     }
@@ -544,4 +548,16 @@ fn fenced(answer: &Answer, words: &[&str]) {
             assert!(n_open == 1 && behind.contains("\"untrusted_ends\""), "{word} in {text}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bridge_says_which_tools_are_always_loaded() {
+    // [TOOL-9]
+    let mut session = open().await;
+    let listed = session.request("tools/list", "{}").await;
+    let tools = listed["result"]["tools"].as_array().expect("tools");
+    let loaded = crate::surface::always_loaded(tools);
+    assert_eq!(loaded, ["get_operation_result", "run_tests"]);
+    let tests = tools.iter().find(|tool| tool["name"] == "run_tests").expect("listed");
+    assert!(tests["_meta"]["raincheck/execution"].is_object(), "what stood there stays: {tests}");
 }

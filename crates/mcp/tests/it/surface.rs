@@ -120,3 +120,43 @@ async fn an_answer_is_one_text_block_and_structured_content_only_beside_it() {
     let mut plain = Session::open().await;
     assert!(plain.call("echo", "{}").await.raw["result"].get("structuredContent").is_none());
 }
+
+/// The tools of a list that clients are asked to load always.
+pub(crate) fn always_loaded(tools: &[Value]) -> Vec<&str> {
+    let is_loaded = |tool: &&Value| tool["_meta"]["anthropic/alwaysLoad"] == true;
+    tools.iter().filter(is_loaded).filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tools_that_lead_to_the_others_are_always_loaded() {
+    // [TOOL-9]
+    let mut session = Session::open().await;
+    let all = tools(&mut session).await;
+    assert_eq!(always_loaded(&all), ["submit_task", "list_tasks", "get_task_result"]);
+}
+
+/// What people write when they look for such a tool.
+const WORDS: &[(&str, &[&str])] = &[
+    ("submit_task", &["background", "start", "idempotency"]),
+    ("get_task_status", &["status", "progress", "position"]),
+    ("tail_task_logs", &["log", "lines", "wait"]),
+    ("list_tasks", &["list", "tasks", "running", "failed"]),
+    ("cancel_task", &["cancel", "stop", "end"]),
+    ("get_task_result", &["result", "error", "artifacts", "wait"]),
+    ("give_task_input", &["input", "answer", "question", "accept", "decline"]),
+];
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_found_by_the_words_that_people_use() {
+    // [TOOL-9]
+    let mut session = Session::open().await;
+    for tool in &tools(&mut session).await[..CANONICAL] {
+        let text = |member: &str| tool[member].as_str().expect("a text").to_lowercase();
+        let all = [text("name"), text("title"), text("description")].join(" ");
+        let of_tool = WORDS.iter().find(|(name, _)| tool["name"] == *name);
+        let (name, words) = of_tool.unwrap_or_else(|| panic!("no words for {}", tool["name"]));
+        for word in *words {
+            assert!(all.contains(word), "{name} is not found by `{word}`: {all}");
+        }
+    }
+}
