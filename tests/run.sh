@@ -152,7 +152,7 @@ documentation() {
 
 step "packages of the system" system_packages
 step "the Python SDK" python_tools
-step "the TypeScript SDK" node_tools
+step "the TypeScript SDK, the Inspector and the conformance suites" node_tools
 step "the server that is wrapped" wrapped_server
 step "the tools for the Unity package" bash tests/unity/run.sh tools
 step "cargo-deny" cargo_deny
@@ -165,6 +165,7 @@ step "build" cargo build --quiet --workspace --all-targets
 step "tests" cargo test --workspace --lib --bins --tests
 step "the browser extension" node --test crates/browser/extension-tests/*.test.mjs
 step "the Unity package" bash tests/unity/run.sh
+step "MCP conformance" bash tests/conformance/run.sh
 step "examples in the documentation" cargo test --workspace --doc
 step "documentation" documentation
 step "each crate alone" each_crate_alone

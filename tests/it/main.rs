@@ -47,4 +47,6 @@ mod tasks;
 #[cfg(target_os = "linux")]
 mod tasks_command;
 #[cfg(target_os = "linux")]
+mod web;
+#[cfg(target_os = "linux")]
 mod wrapped;

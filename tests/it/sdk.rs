@@ -57,7 +57,7 @@ fn walk(mut client: Command) -> Value {
     serde_json::from_str(&said).unwrap_or_else(|_| panic!("no JSON: {said}"))
 }
 
-fn check(seen: &Value) {
+pub(crate) fn check(seen: &Value) {
     assert_eq!(seen["server"], "raincheck", "{seen}");
     assert!(seen["instructions"].as_str().is_some_and(|text| text.contains("get_task_result")));
     let tools: Vec<&str> =

@@ -1,8 +1,10 @@
 // Drives a Raincheck server with the official TypeScript SDK and prints what it saw as one JSON object.
 //
 //     RAINCHECK_TEST_TOOLS=target/tools node client.mjs LOG COMMAND...
+//     RAINCHECK_TEST_TOOLS=target/tools node client.mjs --http URL
 //
-// COMMAND is the server; every byte of its standard output is copied to LOG.
+// COMMAND is the server; every byte of its standard output is copied to LOG. URL is that of a server over HTTP, whose
+// token is in RAINCHECK_HTTP_TOKEN.
 
 import assert from "node:assert";
 import { createRequire } from "node:module";
@@ -11,6 +13,7 @@ import { join } from "node:path";
 const require = createRequire(join(process.env.RAINCHECK_TEST_TOOLS, "node", "package.json"));
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
+const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
 
 const [log, ...command] = process.argv.slice(2);
 const client = new Client({ name: "raincheck-tests", version: "1.0.0" });
@@ -60,9 +63,22 @@ async function walk() {
   return seen;
 }
 
-await client.connect(
-  new StdioClientTransport({ command: "sh", args: ["-c", '"$@" | tee "$0"', log, ...command], env: process.env }),
-);
+function transport() {
+  if (log !== "--http") {
+    return new StdioClientTransport({
+      command: "sh",
+      args: ["-c", '"$@" | tee "$0"', log, ...command],
+      env: process.env,
+    });
+  }
+  const headers = { Authorization: `Bearer ${process.env.RAINCHECK_HTTP_TOKEN}` };
+  return new StreamableHTTPClientTransport(new URL(command[0]), { requestInit: { headers } });
+}
+
+await client.connect(transport());
 const seen = await walk();
+if (log === "--http") {
+  await client.transport.terminateSession();
+}
 await client.close();
 console.log(JSON.stringify(seen));

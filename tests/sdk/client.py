@@ -1,15 +1,20 @@
 """Drives a Raincheck server with the official Python SDK and prints what it saw as one JSON object.
 
     python client.py LOG COMMAND...
+    python client.py --http URL MODE
 
-COMMAND is the server; every byte of its standard output is copied to LOG.
+COMMAND is the server; every byte of its standard output is copied to LOG. URL is that of a server over HTTP, whose
+token is in RAINCHECK_HTTP_TOKEN; MODE is `legacy` for a session that begins with `initialize`, or `auto`.
 """
 
 import json
+import os
 import sys
 
 import anyio
+import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 TEE = '"$@" | tee "$0"'
@@ -68,7 +73,18 @@ async def walk(client):
     return seen
 
 
+async def over_http(url, mode):
+    headers = {"Authorization": f"Bearer {os.environ['RAINCHECK_HTTP_TOKEN']}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        server = streamable_http_client(url, http_client=http)
+        async with Client(server, mode=mode, read_timeout_seconds=60) as client:
+            return await walk(client)
+
+
 async def main():
+    if sys.argv[1] == "--http":
+        print(json.dumps(await over_http(*sys.argv[2:])))
+        return
     log, command = sys.argv[1], sys.argv[2:]
     server = StdioServerParameters(command="sh", args=["-c", TEE, log, *command])
     async with Client(server, read_timeout_seconds=60) as client:

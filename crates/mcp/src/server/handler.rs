@@ -329,9 +329,15 @@ impl ServerHandler for Session {
         let params = context.extensions.get::<Written>();
         let params = params.map_or_else(Json::empty_object, |Written(json)| json.clone());
         let id = Json::of(&context.id).map_err(internal)?;
-        let method = Method { name: request.method, id, params };
+        let method = Method { name: request.method.clone(), id, params };
         let who = self.caller(&context);
-        panics::caught(self.method(method, who)).await.unwrap_or_else(|_| Err(panicked()))
+        let answered =
+            panics::caught(self.method(method, who)).await.unwrap_or_else(|_| Err(panicked()))?;
+        let version = context.protocol_version();
+        match version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+            true => Ok(line::completed(answered, &request.method)),
+            false => Ok(answered),
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 //! An object that stands in the text of an answer goes out a second time as `structuredContent`, with
 //! the bytes of the text: members keep their order, so that what stands inside of a fence stays there.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolResult, ContentBlock, CustomNotification, CustomResult, JsonRpcMessage,
@@ -10,6 +13,7 @@ use rmcp::model::{
 };
 use rmcp::service::TxJsonRpcMessage;
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -24,6 +28,32 @@ pub(super) fn verbatim(answer: &Json) -> CustomResult {
 /// Holds a notification of a layer: the text of its parameters, which [`to_line`] writes as it is.
 pub(super) fn verbatim_note(method: &str, params: &Json) -> CustomNotification {
     CustomNotification::new(method, Some(Value::String(params.get().to_owned())))
+}
+
+/// Requests whose results say since 2026-07-28 how long they hold, and for whom.
+const CACHEABLE: [&str; 4] =
+    ["prompts/list", "resources/list", "resources/read", "resources/templates/list"];
+
+/// Adds to a layer's answer what a result has to say since 2026-07-28, where it does not say it itself.
+pub(super) fn completed(result: CustomResult, method: &str) -> CustomResult {
+    let CustomResult(Value::String(text)) = &result else { return result };
+    let members: Result<BTreeMap<Cow<'_, str>, IgnoredAny>, _> = serde_json::from_str(text);
+    let (Ok(members), Some(rest)) = (members, text.trim_start().strip_prefix('{')) else {
+        return result;
+    };
+    let is_cacheable = CACHEABLE.contains(&method);
+    let wanted = [
+        (true, "resultType", r#""complete""#),
+        (is_cacheable, "ttlMs", "0"),
+        (is_cacheable, "cacheScope", r#""private""#),
+    ];
+    let missing: String = wanted
+        .into_iter()
+        .filter(|(is_wanted, name, _)| *is_wanted && !members.contains_key(*name))
+        .map(|(_, name, value)| format!(r#""{name}":{value},"#))
+        .collect();
+    let missing = if members.is_empty() { missing.trim_end_matches(',') } else { &missing };
+    CustomResult::new(Value::String(format!("{{{missing}{rest}")))
 }
 
 /// Writes a message as a line, with its end.
@@ -134,5 +164,31 @@ impl Serialize for Structured<'_> {
         let mut map = serializer.serialize_map(Some(1))?;
         map.serialize_entry(name, self.text)?;
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_says_what_its_revision_asks_for_and_keeps_its_own_bytes() {
+        // [HTTP-2]
+        let completed = |text: &str, method| {
+            let answer = verbatim(&Json::parse(text).expect("JSON"));
+            let CustomResult(Value::String(text)) = completed(answer, method) else {
+                panic!("no text")
+            };
+            text
+        };
+        let list = completed(r#"{ "resources":[],"n":1.0}"#, "resources/list");
+        assert_eq!(
+            list,
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private", "resources":[],"n":1.0}"#
+        );
+        assert_eq!(completed("{}", "tasks/cancel"), r#"{"resultType":"complete"}"#);
+        let own = r#"{"ttlMs":5,"resultType":"task","cacheScope":"public"}"#;
+        assert_eq!(completed(own, "resources/read"), own);
+        assert_eq!(completed("[1]", "resources/read"), "[1]");
     }
 }

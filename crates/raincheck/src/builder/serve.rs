@@ -6,6 +6,8 @@ use std::pin::Pin;
 #[cfg(feature = "loopback")]
 use std::sync::Arc;
 
+#[cfg(feature = "http")]
+use raincheck_mcp::HttpService;
 #[cfg(feature = "loopback")]
 use raincheck_mcp::Links;
 use raincheck_mcp::{Server, Starter, Streams, serve_stdio, take_stdout};
@@ -120,15 +122,87 @@ impl Builder {
         .await
     }
 
+    /// Makes a `tower` service that answers MCP over Streamable HTTP, to be mounted in a server that there
+    /// is, and the future that runs the engine behind it. That ends once `stop` has fired, the last
+    /// requests are answered, and the engine has ended; whoever listens should go on for a moment.
+    ///
+    /// The service lets requests in that are addressed to this machine by the names of loopback, unless
+    /// its [options](raincheck_mcp::HttpOptions) say otherwise, and takes as their owner the
+    /// [`Scope`](raincheck_core::scope::Scope) among their extensions, else the one of the options.
+    ///
+    /// ```no_run
+    /// use raincheck::Raincheck;
+    /// use raincheck::core::scope::Scope;
+    /// use raincheck::mcp::HttpOptions;
+    /// use tokio_util::sync::CancellationToken;
+    ///
+    /// # async fn serve() -> std::io::Result<()> {
+    /// let options = HttpOptions::new(Some(Scope::local()));
+    /// let (service, running) = Raincheck::builder().into_service(options, CancellationToken::new())?;
+    /// // `service` goes into a router, such as axum's: `Router::new().route_service("/mcp", service)`.
+    /// # drop(service);
+    /// running.await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When two tools have one name.
+    #[cfg(feature = "http")]
+    pub fn into_service(
+        self,
+        options: raincheck_mcp::HttpOptions,
+        stop: CancellationToken,
+    ) -> std::io::Result<(HttpService, impl Future<Output = ()> + Send + use<>)> {
+        // The engine outlives the requests that are still open when it is told to end.
+        let over = CancellationToken::new();
+        let (Parts { server, finder, .. }, engine) = self.assemble(&over, &stop)?;
+        let service = HttpService::new(server.clone(), options);
+        server.start();
+        let closing = service.clone();
+        let owning = stop.clone();
+        let owned = async move {
+            if let Some(finder) = finder {
+                finder.own_in_the_end(&owning).await;
+            }
+        };
+        let end = async move {
+            stop.cancelled().await;
+            closing.close().await;
+            over.cancel();
+        };
+        Ok((service, async move {
+            tokio::join!(end, owned, engine);
+        }))
+    }
+
     /// Runs the engine, and what is beside it, around a session.
     async fn hold<F>(
-        mut self,
+        self,
         stop: CancellationToken,
         session: impl FnOnce(Parts) -> F,
     ) -> std::io::Result<()>
     where
         F: Future<Output = std::io::Result<()>>,
     {
+        // The engine outlives the session: a call that is open at its end gets the id of its task.
+        let over = CancellationToken::new();
+        let (parts, engine) = self.assemble(&over, &stop)?;
+        let session = async {
+            let served = Box::pin(session(parts)).await;
+            stop.cancel();
+            over.cancel();
+            served
+        };
+        tokio::join!(session, engine).0
+    }
+
+    /// Puts the server together, and what runs behind it until `over` fires.
+    fn assemble(
+        mut self,
+        over: &CancellationToken,
+        stop: &CancellationToken,
+    ) -> std::io::Result<(Parts, impl Future<Output = ()> + Send + use<>)> {
         let (begin, begun) = begins();
         let (prepare, face) = (self.prepare.take(), self.face.clone());
         #[cfg(feature = "loopback")]
@@ -141,8 +215,6 @@ impl Builder {
         };
         #[cfg(not(feature = "loopback"))]
         let starter = begin.starter();
-        // The engine outlives the session: a call that is open at its end gets the id of its task.
-        let over = CancellationToken::new();
         #[cfg(feature = "loopback")]
         let listening = self.listening.take();
         let beside = std::mem::take(&mut self.beside);
@@ -150,7 +222,7 @@ impl Builder {
         let beside: JoinSet<()> =
             beside.into_iter().map(|begin| begin(handle.clone(), over.clone())).collect();
         #[cfg(feature = "loopback")]
-        let (face, listener) = listen(listening, &handle, face, &over);
+        let (face, listener) = listen(listening, &handle, face, over);
         let server = Server::new(handle, face, starter).map_err(std::io::Error::other)?;
         #[cfg(not(feature = "loopback"))]
         let listening = std::future::ready(());
@@ -159,7 +231,7 @@ impl Builder {
         #[cfg(not(feature = "loopback"))]
         let host = std::future::ready(());
         #[cfg(feature = "loopback")]
-        let (finder, host) = sharing::begin(begin, &server, &over);
+        let (finder, host) = sharing::begin(begin, &server, over);
         #[cfg(feature = "loopback")]
         let host = Box::pin(host);
         let parts = Parts {
@@ -170,15 +242,10 @@ impl Builder {
             finder,
             stop: stop.clone(),
         };
-        let session = async {
-            let served = Box::pin(session(parts)).await;
-            stop.cancel();
-            over.cancel();
-            served
-        };
         let engine = engine(service, prepare, begun, over.clone());
-        let all = tokio::join!(session, engine, listening, host, ended(beside));
-        all.0
+        Ok((parts, async move {
+            tokio::join!(engine, listening, host, ended(beside));
+        }))
     }
 
     /// Takes a place among the processes that share a store, and keeps the engine from the store of

@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use rmcp::ErrorData;
 use rmcp::model::{
-    ClientRequest, GetExtensions as _, InitializeRequestParams, JsonRpcMessage, ProtocolVersion,
-    RequestMetaObject,
+    ClientRequest, ErrorCode, GetExtensions as _, InitializeRequestParams, JsonRpcMessage,
+    ProtocolVersion, RequestMetaObject,
 };
 use rmcp::service::serve_directly_with_ct;
 use serde_json::value::RawValue;
@@ -58,6 +58,11 @@ impl Post<'_> {
         match parse(bytes) {
             Message::Request { id, method, params } => {
                 let request = read_request(&method, params).map_err(|words| {
+                    if method == "initialize" && self.is_of_stateless() {
+                        let words = "there is no `initialize` since 2026-07-28";
+                        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None);
+                        return Reply::error(StatusCode::NOT_FOUND, Some(id.clone()), error);
+                    }
                     let error = ErrorData::invalid_params(words, None);
                     Reply::error(StatusCode::OK, Some(id.clone()), error)
                 })?;
@@ -82,6 +87,12 @@ impl Post<'_> {
                 Err(Reply::Error(StatusCode::BAD_REQUEST, Refused::from(invalid)))
             }
         }
+    }
+
+    /// Tells whether the head names a revision without sessions.
+    fn is_of_stateless(&self) -> bool {
+        let version = head::one(self.headers, &PROTOCOL_VERSION).ok().flatten();
+        version.is_some_and(|version| version >= STATELESS)
     }
 
     /// Takes what has no answer; where there is a session, it is told.

@@ -75,6 +75,8 @@ async fn what_is_wrong_with_a_request_is_said_by_code_and_status() {
     let read = ask("2099-01-01", "tools/list", &META.replace("2026-07-28", "2099-01-01")).await;
     assert_eq!((read.status, read.code()), (StatusCode::BAD_REQUEST, -32022));
     assert_eq!(read.json()["error"]["data"]["supported"], versions, "{read:?}");
+    let read = ask("2026-07-28", "initialize", META).await;
+    assert_eq!((read.status, read.code()), (StatusCode::NOT_FOUND, -32601), "it is of the past");
     let read = web.post(&[], "{").await;
     assert_eq!((read.status, read.code()), (StatusCode::BAD_REQUEST, -32700));
     let read = web.post(&[], "[]").await;
