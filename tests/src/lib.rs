@@ -12,6 +12,10 @@ struct FirstRustServer;
 struct Embed;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/how-to/ask-for-input.md")]
+struct AskForInput;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/how-to/own-tool-set.md")]
 struct OwnToolSet;
 
