@@ -8,6 +8,7 @@ use std::time::Duration;
 use raincheck_testkit::disk::{Random, number_from};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -267,4 +268,67 @@ async fn owners_that_are_killed_lose_no_call_of_another_window_and_run_none_twic
     for window in campaign.windows {
         assert!(window.close().await.success());
     }
+}
+
+#[tokio::test]
+async fn status_and_doctor_show_who_owns_the_store_and_who_is_attached() {
+    // [ATTACH-9]
+    let folder = TempDir::new().expect("a folder");
+    let (mut one, mut two) = (serve(&folder).await, serve(&folder).await);
+    one.data("list_tasks", json!({})).await;
+    two.data("list_tasks", json!({})).await;
+    let (owner, attached) = (one.child.id().expect("it runs"), two.child.id().expect("it runs"));
+    let shown = async |what: &[&str]| {
+        let mut command = Command::new(server::binary());
+        command.args(what).stdin(Stdio::null()).kill_on_drop(true);
+        command.env("RAINCHECK_STATE_DIR", folder.path().join("state"));
+        command.env("RAINCHECK_RUNTIME_DIR", folder.path().join("run"));
+        let output = command.output().await.expect("it runs");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let report: Value = serde_json::from_str(&shown(&["status", "--json"]).await).expect("JSON");
+    let of = |pid: u32| {
+        let servers = report["servers"].as_array().expect("servers");
+        let found = servers.iter().find(|server| server["server"]["pid"] == json!(pid));
+        found.map(|server| server["standing"].clone())
+    };
+    assert_eq!(of(owner), Some(json!({"is": "owner"})), "{report}");
+    assert_eq!(of(attached), Some(json!({"is": "attached", "to": owner})), "{report}");
+    let doctor = shown(&["doctor"]).await;
+    assert!(doctor.contains(&format!("{attached}, attached to {owner}")), "{doctor}");
+    assert!(one.close().await.success());
+    assert!(two.close().await.success());
+}
+
+#[tokio::test]
+async fn windows_attach_to_a_server_over_http() {
+    // [ATTACH-10]
+    let folder = TempDir::new().expect("a folder");
+    let mut http = Command::new(server::binary());
+    http.arg("serve").arg("--config").arg(server::folder().join("tools/raincheck.toml"));
+    http.args(["--http", "127.0.0.1:0", "--log-level", "info"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    http.env("RAINCHECK_STATE_DIR", folder.path().join("state"));
+    http.env("RAINCHECK_RUNTIME_DIR", folder.path().join("run"));
+    let mut http = http.kill_on_drop(true).spawn().expect("it runs");
+    let mut log = BufReader::new(http.stderr.take().expect("a pipe")).lines();
+    let listening = async {
+        while let Some(line) = log.next_line().await.expect("UTF-8") {
+            if line.contains("owns the store") {
+                return;
+            }
+        }
+        panic!("it ended");
+    };
+    timeout(server::PATIENCE, listening).await.expect("in time");
+    let mut window = serve(&folder).await;
+    assert_eq!(window.data("echo", json!({"a": 1})).await, json!({"a": 1}));
+    let lock = folder.path().join("state/raincheck/store.db.owner/lock");
+    let owner = std::fs::read_to_string(lock).expect("a lock");
+    assert_eq!(owner.trim(), http.id().expect("it runs").to_string());
+    http.kill().await.expect("killed");
+    let listed = window.data("list_tasks", json!({})).await;
+    assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert!(window.close().await.success());
 }

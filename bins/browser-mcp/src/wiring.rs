@@ -13,6 +13,7 @@ use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card};
 use raincheck_app::paths::Paths;
 use raincheck_app::placed::{PlacedStore, create_folder_of};
+use raincheck_app::standing::Plate;
 use raincheck_app::{Failure, caching};
 use raincheck_browser::{BridgeListener, Browser, Settings};
 use raincheck_store_sqlite::{Options, SqliteStore};
@@ -67,11 +68,13 @@ fn compose(
     let store = shared.store(file, &paths.home);
     let bridge = Browser::new(settings(serving, limits, &file.browser));
     let listening = BridgeListener::new(places(paths), port);
+    let plate = Plate::default();
+    let shown = plate.clone();
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .surface(Words::new(Bridge(bridge.clone())))
         .scope(&shared.scope)
-        .sharing(sharing(paths, &store))
+        .sharing(sharing(paths, &store).telling(move |standing| shown.show(*standing)))
         .tools(bridge.clone())
         .beside(move |engine, stop| {
             let lanes = bridge.beside(engine.clone(), stop.clone());
@@ -103,7 +106,7 @@ fn compose(
     }
     let (dir, card, home) =
         (instance::unused(&paths.home), card(shared, &store), paths.home.clone());
-    server.before_start(host::opening(home, dir, card))
+    server.before_start(host::opening(home, dir, card, plate))
 }
 
 /// Shares the browser, and the tasks of whoever owns it, with every server of the same state folder.

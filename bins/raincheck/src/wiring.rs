@@ -14,6 +14,7 @@ use raincheck_app::config::{Env, File, Store, Tool};
 use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card, LaneCard};
 use raincheck_app::placed::{PlacedStore, create_folder_of};
+use raincheck_app::standing::Plate;
 use raincheck_app::{Failure, caching};
 use raincheck_store_sqlite::{Options, SqliteStore, is_alone};
 
@@ -87,10 +88,15 @@ fn compose(
         Tools::Programs => server.tools(programs(file.tools, &file.folder, &tasks, &store)?),
         Tools::Wrapped(gateway) => server.gateway(gateway),
     };
+    let plate = Plate::default();
     let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
     if let Store::Path(path) = store {
+        let shown = plate.clone();
         server = server.sharing(
-            Sharing::in_place(owner_of(&path)).with_store_file(&path).with_settings(settings),
+            Sharing::in_place(owner_of(&path))
+                .with_store_file(&path)
+                .with_settings(settings)
+                .telling(move |standing| shown.show(*standing)),
         );
         let store = SqliteStore::new(Options::full(&path));
         server = match create_folder_of(&path) {
@@ -115,7 +121,7 @@ fn compose(
         }
     }
     let home = paths.home.clone();
-    Ok(server.before_start(host::opening(home, dir, card)))
+    Ok(server.before_start(host::opening(home, dir, card, plate)))
 }
 
 /// Makes tools of the programs that the configuration names.

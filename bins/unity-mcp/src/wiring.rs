@@ -9,6 +9,7 @@ use raincheck_app::config::{Limits, Store};
 use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card};
 use raincheck_app::placed::{PlacedStore, create_folder_of};
+use raincheck_app::standing::Plate;
 use raincheck_app::{Failure, caching};
 use raincheck_store_sqlite::{Options, SqliteStore};
 use raincheck_unity::{Settings, Unity, UnityListener};
@@ -55,12 +56,12 @@ fn compose(
         .iter()
         .map(|tool| tool.spec.name.as_str().to_owned())
         .collect();
+    let plate = Plate::default();
+    let shown = plate.clone();
     // The editors, and the tasks of whoever has them. What one server allows the others do not get.
-    let mut sharing = Sharing::in_place(paths.home.join("owner")).with_settings((
-        &settings.project,
-        settings.enable_execute_code,
-        unity.coplay,
-    ));
+    let mut sharing = Sharing::in_place(paths.home.join("owner"))
+        .with_settings((&settings.project, settings.enable_execute_code, unity.coplay))
+        .telling(move |standing| shown.show(*standing));
     if let Store::Path(path) = &store {
         sharing = sharing.with_store_file(path);
     }
@@ -106,7 +107,7 @@ fn compose(
     }
     let dir = instance::unused(&paths.home);
     let card = card(shared, &store, tools);
-    server.before_start(host::opening(paths.home.clone(), dir, card))
+    server.before_start(host::opening(paths.home.clone(), dir, card, plate))
 }
 
 /// Makes the bridge's settings: a limit's own flag comes first, then `--wait-s`, then the file.

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::instance::{self, Card, Instance};
 use crate::logging::{self, Guard};
 use crate::paths::Paths;
+use crate::standing::Plate;
 use crate::{http, lifecycle, terminal};
 
 /// The threads that answer requests and drive the engine; tools are programs or peers of their own.
@@ -136,7 +137,13 @@ where
 }
 
 /// Makes what removes the leftovers of killed servers and opens this server's folder, once it starts.
-pub fn opening(home: PathBuf, dir: PathBuf, card: Card) -> impl FnOnce() -> Option<Instance> {
+/// `plate` shows there who owns what the server shares.
+pub fn opening(
+    home: PathBuf,
+    dir: PathBuf,
+    card: Card,
+    plate: Plate,
+) -> impl FnOnce() -> Option<Instance> {
     move || {
         let n_swept = instance::sweep(&home);
         if n_swept > 0 {
@@ -144,6 +151,7 @@ pub fn opening(home: PathBuf, dir: PathBuf, card: Card) -> impl FnOnce() -> Opti
         }
         Instance::open(&dir, &card)
             .inspect_err(|failure| tracing::error!("{}; {}", failure.message, failure.next))
+            .inspect(|instance| plate.hang(instance.dir()))
             .ok()
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::paths::{create_one_private, create_private, create_private_file, unusable};
+use crate::standing::{self, Stands};
 
 const LOCK: &str = "lock";
 const CARD: &str = "instance.json";
@@ -132,6 +133,8 @@ pub struct Seen {
     pub is_running: bool,
     /// What the server says about itself, when it can be read.
     pub card: Option<Card>,
+    /// What it is to what it shares with others, if anything.
+    pub stands: Option<Stands>,
 }
 
 /// Looks at the folders of all servers below `home`, without changing anything.
@@ -140,6 +143,7 @@ pub fn look(home: &Path) -> Vec<Seen> {
     let mut seen: Vec<Seen> = folders(home)
         .map(|dir| Seen {
             is_running: left_behind(&dir).is_none(),
+            stands: standing::read(&dir),
             card: fs::read(dir.join(CARD)).ok().and_then(|text| serde_json::from_slice(&text).ok()),
             dir,
         })

@@ -23,6 +23,8 @@ pub mod listeners;
 
 pub mod instance;
 
+pub mod standing;
+
 pub mod logging;
 
 pub mod lifecycle;

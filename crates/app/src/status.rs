@@ -14,6 +14,7 @@ use crate::binary::Binary;
 use crate::instance::{self, Card, Seen};
 use crate::listeners;
 use crate::paths::Paths;
+use crate::standing::Stands;
 use crate::terminal::{Palette, Style};
 
 /// What `status` found.
@@ -134,6 +135,7 @@ impl Report {
                     "server": server.seen.card,
                     "url": server.listener.as_ref().map(|listener| &listener.url),
                     "workers": server.workers,
+                    "standing": server.seen.stands,
                 })
             })
             .collect();
@@ -162,6 +164,9 @@ impl Server {
         );
         if let Some(config) = &card.config {
             let _ = writeln!(out, "  config  {}", config.display());
+        }
+        if let Some(stands) = shares(self.seen.stands) {
+            let _ = writeln!(out, "  shares  {stands}");
         }
         let _ = writeln!(out, "  store   {}", store(card));
         let _ = writeln!(out, "  tools   {}", some(&card.tools.join(", ")));
@@ -200,9 +205,20 @@ fn listener_of<'a>(seen: &Seen, listeners: &'a [Endpoint]) -> Option<&'a Endpoin
     listeners.iter().find(|listener| listener.pid == card.pid)
 }
 
+/// Says what a server is to what it shares with others.
+fn shares(stands: Option<Stands>) -> Option<String> {
+    Some(match stands? {
+        Stands::Owner => "owner".to_owned(),
+        Stands::Attached { to } => format!("attached to pid {to}, which owns the store"),
+        Stands::Apart { from: Some(pid) } => format!("nothing: pid {pid} owns the store"),
+        Stands::Apart { from: None } => "nothing: another process owns the store".to_owned(),
+    })
+}
+
 /// Lists the workers of a server that runs, lane by lane.
 fn workers_of(seen: &Seen, busy: &impl Fn(&Path) -> Option<Vec<Worker>>) -> Option<Vec<Worker>> {
-    let card = seen.card.as_ref().filter(|_| seen.is_running)?;
+    let is_owner = matches!(seen.stands, Some(Stands::Owner) | None);
+    let card = seen.card.as_ref().filter(|_| seen.is_running && is_owner)?;
     let mut busy = busy(card.store.as_deref()?)?;
     let mut all = Vec::new();
     for lane in &card.lanes {

@@ -15,6 +15,7 @@ use crate::instance::{self, Card, Seen};
 use crate::listeners;
 use crate::logging;
 use crate::paths::{Paths, create_private};
+use crate::standing::Stands;
 
 /// Free space below which logs and artifacts soon fail.
 const LITTLE_SPACE: u64 = 256 << 20;
@@ -271,13 +272,17 @@ fn servers(home: &Path, advice: &'static str) -> Finding {
     let pids: Vec<String> = seen
         .iter()
         .filter(|seen| seen.is_running)
-        .filter_map(|seen| seen.card.as_ref())
-        .map(|card| card.pid.to_string())
+        .filter_map(|seen| Some((seen.card.as_ref()?.pid, seen.stands)))
+        .map(|(pid, stands)| match stands {
+            Some(Stands::Owner) => format!("{pid}, which owns what they share"),
+            Some(Stands::Attached { to }) => format!("{pid}, attached to {to}"),
+            Some(Stands::Apart { .. }) | None => pid.to_string(),
+        })
         .collect();
     let n_left = seen.iter().filter(|seen| !seen.is_running).count();
     let running = match pids.len() {
         0 => "no server runs".to_owned(),
-        _ => format!("running: pid {}", pids.join(", ")),
+        _ => format!("running: pid {}", pids.join("; pid ")),
     };
     match n_left {
         0 => Finding::good("servers", running),
@@ -332,7 +337,9 @@ fn were(n: usize) -> String {
 
 /// Finds servers of one store: only one of them owns it, the others answer with its name.
 fn contested(seen: &[Seen], advice: &'static str) -> Option<Finding> {
-    let running = seen.iter().filter(|seen| seen.is_running);
+    // Those that are attached share it in peace.
+    let is_attached = |seen: &&Seen| matches!(seen.stands, Some(Stands::Attached { .. }));
+    let running = seen.iter().filter(|seen| seen.is_running && !is_attached(seen));
     let cards: Vec<&Card> = running.filter_map(|seen| seen.card.as_ref()).collect();
     let shared = |card: &&Card| {
         let of_same = cards.iter().filter(|other| other.store == card.store);
@@ -402,13 +409,15 @@ mod tests {
             tools: Vec::new(),
             lanes: Vec::new(),
         };
-        Seen { dir: "server".into(), is_running: true, card: Some(card) }
+        Seen { dir: "server".into(), is_running: true, card: Some(card), stands: None }
     }
 
     #[test]
     fn two_servers_of_one_store_are_found() {
         let apart = [seen(1, Some("a")), seen(2, Some("b")), seen(3, None), seen(4, None)];
         assert_eq!(contested(&apart, "advice"), None);
+        let attached = Seen { stands: Some(Stands::Attached { to: 1 }), ..seen(2, Some("a")) };
+        assert_eq!(contested(&[seen(1, Some("a")), attached], "advice"), None, "[ATTACH-9]");
         let finding = contested(&[seen(1, Some("a")), seen(2, None), seen(3, Some("a"))], "advice");
         let finding = finding.expect("a finding");
         assert_eq!(finding.grade, Grade::Bad);

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod artifacts;
+mod attach;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]

@@ -7,6 +7,7 @@
     reason = "a test that meets something else has failed"
 )]
 
+mod attach;
 #[cfg(feature = "cache")]
 mod cache;
 mod calls;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raincheck_core::scope::Scope;
-use raincheck_mcp::{Options, Server, Streams, serve_stdio};
+use raincheck_mcp::{Options, Owners, Server, Streams, serve_shared, serve_stdio};
 use raincheck_runtime::{Handle, start};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
@@ -73,6 +73,32 @@ impl Session {
         self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     }
 
+    /// Connects to a process that shares its store with others, and shakes hands.
+    pub(crate) async fn shared(owners: Arc<dyn Owners>) -> Self {
+        let (handle, service) = start(tools::engine());
+        let mut engine = JoinSet::new();
+        engine.spawn(service.run(CancellationToken::new()));
+        let face = Server::new(handle, Options::new("0.0.0"), Box::new(|| {}));
+        let face = face.expect("sound tools");
+        let starts = Arc::default();
+        let mut session = Self::connect_by(face, engine, starts, |face, streams, stop| async {
+            serve_shared(face, Scope::local(), streams, stop, owners, "window").await
+        });
+        session.shake_hands("2025-06-18", "case").await;
+        session
+    }
+
+    /// Says nothing more.
+    pub(crate) fn close_stdin(&mut self) {
+        self.to = None;
+    }
+
+    /// Tells whether nothing more was written so far.
+    pub(crate) async fn line_is_pending(&mut self) -> bool {
+        let wait = std::time::Duration::from_secs(1);
+        tokio::time::timeout(wait, self.from.next_line()).await.is_err()
+    }
+
     /// Connects without a word.
     pub(crate) fn raw() -> Self {
         Self::raw_with(Setup::default())
@@ -126,16 +152,29 @@ impl Session {
         engine: JoinSet<()>,
         n_starts: Arc<AtomicUsize>,
     ) -> Self {
+        Self::connect_by(face, engine, n_starts, |face, streams, stop| {
+            serve_stdio(face, scope, streams, stop)
+        })
+    }
+
+    /// Connects to what is served in some way.
+    fn connect_by<F>(
+        face: Server,
+        engine: JoinSet<()>,
+        n_starts: Arc<AtomicUsize>,
+        serve: impl FnOnce(Server, Streams, CancellationToken) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), raincheck_mcp::stdio::Error>> + Send + 'static,
+    {
         let handle = face.engine().clone();
         let (to, reader) = tokio::io::duplex(PIPE);
         let (writer, from) = tokio::io::duplex(PIPE);
         let stop = CancellationToken::new();
         let token = stop.clone();
         let mut server = JoinSet::new();
-        server.spawn(async move {
-            let streams = Streams::new(reader, writer);
-            serve_stdio(face, scope, streams, token).await.expect("a whole session");
-        });
+        let served = serve(face, Streams::new(reader, writer), token);
+        server.spawn(async move { served.await.expect("a whole session") });
         let from = BufReader::new(from).lines();
         let unread = VecDeque::new();
         let last = String::new();

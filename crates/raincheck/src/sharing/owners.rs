@@ -96,11 +96,11 @@ impl Finder {
             let seat = Arc::clone(&self.shared.seat);
             let taken = spawn_blocking(move || seat.take()).await.unwrap_or(Err(None));
             let Err(pid) = taken else {
-                self.own();
+                self.own().await;
                 return;
             };
             if last.replace(pid) != Some(pid) {
-                self.apart(Theirs { pid, why: "which serves its own clients".to_owned() });
+                self.apart(Theirs { pid, why: "which serves its own clients".to_owned() }).await;
             }
             tokio::select! {
                 () = sleep(PAUSE) => {}
@@ -114,13 +114,13 @@ impl Finder {
         loop {
             let seat = Arc::clone(&self.shared.seat);
             let taken = spawn_blocking(move || seat.take()).await.unwrap_or(Err(None));
-            let Err(pid) = taken else { return self.own() };
+            let Err(pid) = taken else { return self.own().await };
             match self.reach(pid).await {
                 Reached::Come(link) => {
-                    self.tell(Standing::Attached(pid.unwrap_or_default()));
+                    self.tell(Standing::Attached(pid.unwrap_or_default())).await;
                     return Found::Theirs(link);
                 }
-                Reached::Stay(why) => return self.apart(Theirs { pid, why }),
+                Reached::Stay(why) => return self.apart(Theirs { pid, why }).await,
                 Reached::Nobody => {}
             }
             sleep(pause).await;
@@ -164,18 +164,19 @@ impl Finder {
         })
     }
 
-    fn own(&self) -> Found {
+    async fn own(&self) -> Found {
         self.begin(|parts| [parts.engine.take(), parts.owned.take()]);
-        self.tell(Standing::Owner);
+        tracing::info!("this server owns the store");
+        self.tell(Standing::Owner).await;
         Found::Ours(self.shared.store())
     }
 
-    fn apart(&self, theirs: Theirs) -> Found {
+    async fn apart(&self, theirs: Theirs) -> Found {
         let pid = theirs.pid;
         tracing::warn!(pid, "the store belongs to another process, {}", theirs.why);
         self.shared.seat.refused(theirs);
         self.begin(|parts| [parts.engine.take(), None]);
-        self.tell(Standing::Apart(pid));
+        self.tell(Standing::Apart(pid)).await;
         Found::Apart
     }
 
@@ -187,9 +188,10 @@ impl Finder {
         }
     }
 
-    fn tell(&self, standing: Standing) {
-        if let Some(tell) = &self.shared.sharing.tell {
-            tell(&standing);
+    async fn tell(&self, standing: Standing) {
+        if let Some(tell) = self.shared.sharing.tell.clone() {
+            // It may write files. One that panics has said so.
+            spawn_blocking(move || tell(&standing)).await.ok();
         }
     }
 }
@@ -202,7 +204,7 @@ impl Owners for Finder {
             return found;
         }
         let pid = owner(&self.shared.seat).await;
-        self.apart(Theirs { pid, why: "which does not answer".to_owned() })
+        self.apart(Theirs { pid, why: "which does not answer".to_owned() }).await
     }
 }
 

@@ -1,0 +1,153 @@
+//! A client whose process is attached to an owner that the tests play [ATTACH-2, ATTACH-5, ATTACH-6].
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use raincheck_mcp::{Found, Lasting, Link, Owners, StoreName};
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+    duplex, split,
+};
+use tokio::time::sleep;
+
+use crate::session::Session;
+
+fn store(name: &str, lasting: Lasting) -> StoreName {
+    StoreName { name: name.into(), lasting }
+}
+
+/// What is found, one after the other.
+#[derive(Debug)]
+struct Script(Mutex<Vec<Found>>);
+
+#[async_trait]
+impl Owners for Script {
+    async fn find(&self) -> Found {
+        let mut left = self.0.lock().expect("no panic");
+        assert!(!left.is_empty(), "it looks once too often");
+        left.remove(0)
+    }
+}
+
+fn script(found: impl IntoIterator<Item = Found>) -> Arc<Script> {
+    Arc::new(Script(Mutex::new(found.into_iter().collect())))
+}
+
+/// The owner's end of a connection.
+struct Far {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+impl Far {
+    fn new(store: StoreName) -> (Self, Found) {
+        let (near, far) = duplex(1 << 20);
+        let (reader, writer) = split(near);
+        let link = Link { reader: Box::new(reader), writer: Box::new(writer), store };
+        let (reader, writer) = split(far);
+        (Self { lines: BufReader::new(reader).lines(), writer }, Found::Theirs(link))
+    }
+
+    async fn hear(&mut self) -> String {
+        self.lines.next_line().await.expect("readable").expect("a line")
+    }
+
+    async fn say(&mut self, line: &str) {
+        self.writer.write_all(format!("{line}\n").as_bytes()).await.expect("a reader");
+    }
+
+    /// Hears how the client introduces itself.
+    async fn meet(&mut self) {
+        let hello: Value = serde_json::from_str(&self.hear().await).expect("JSON");
+        assert_eq!(hello["params"]["clientInfo"]["name"], "case", "{hello}");
+        self.say(r#"{"jsonrpc":"2.0","id":"h0","result":{}}"#).await;
+        assert_eq!(self.hear().await, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_pass_unchanged_and_an_owner_that_sleeps_is_waited_for() {
+    // [ATTACH-2] [LEASE-8]
+    let (mut far, theirs) = Far::new(store("s", Lasting::Kept));
+    let mut session = Session::shared(script([theirs])).await;
+    far.meet().await;
+    let odd = r#"{"jsonrpc":"2.0", "id":7 ,"method":"tools/call","params":{"name":"x","arguments":{"b":1.0,"a":1e2}}}"#;
+    session.send(odd).await;
+    assert_eq!(far.hear().await, format!("1 {odd}"));
+    sleep(Duration::from_secs(3600)).await;
+    let answer = r#"{"jsonrpc":"2.0","id":7,"result":{"z":1.0,  "y":[]}}"#;
+    far.say(answer).await;
+    assert_eq!(session.answer(&json!(7)).await["result"]["y"], json!([]));
+    assert_eq!(session.last, answer);
+    // A request that was cancelled is answered to nobody.
+    session.send(&odd.replace('7', "8")).await;
+    session
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#)
+        .await;
+    assert!(far.hear().await.starts_with("2 "));
+    assert!(far.hear().await.contains("notifications/cancelled"));
+    far.say(r#"{"jsonrpc":"2.0","id":8,"result":{}}"#).await;
+    let pinged = session.request("ping", "{}").await;
+    assert_eq!(pinged["result"], json!({}), "by its own process, and nothing before it");
+    assert!(session.line_is_pending().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_open_is_asked_of_the_next_owner_and_then_of_the_process_itself() {
+    // [ATTACH-5] [ATTACH-6]
+    let kept = || store("s", Lasting::Kept);
+    let ((mut one, first), (mut two, second)) = (Far::new(kept()), Far::new(kept()));
+    let mut session = Session::shared(script([first, second, Found::Ours(kept())])).await;
+    one.meet().await;
+    let id = session.begin_call("echo", r#"{"n":1}"#).await;
+    let asked = one.hear().await;
+    drop(one);
+    two.meet().await;
+    assert_eq!(two.hear().await, asked.replacen("1 ", "1! ", 1), "the same number, once more");
+    drop(two);
+    let answer = session.answer(&id).await;
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert_eq!(session.good("echo", r#"{"n":2}"#).await, json!({"n": 2}), "it owns the store");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_an_owner_whose_store_is_gone_says_that_nobody_knows() {
+    // [ATTACH-6] [LEASE-9]
+    let (mut far, theirs) = Far::new(store("one", Lasting::Lost));
+    let ours = Found::Ours(store("two", Lasting::Lost));
+    let mut session = Session::shared(script([theirs, ours])).await;
+    far.meet().await;
+    let (call, list) = (
+        session.begin_call("nap", r#"{"ms":1}"#).await,
+        session.begin_call("list_tasks", "{}").await,
+    );
+    assert!(far.hear().await.contains("nap"));
+    assert!(far.hear().await.contains("list_tasks"));
+    drop(far);
+    let told = session.answer(&call).await;
+    let text = told["result"]["content"][0]["text"].as_str().expect("words");
+    let error: Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!(error["error"]["code"], "worker_lost", "{told}");
+    assert_eq!(error["error"]["guarantee"], "unknown", "{told}");
+    let read = session.answer(&list).await;
+    assert_eq!(read["result"]["isError"], false, "a read is made again: {read}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_client_is_the_end_of_its_session_at_the_owner() {
+    // [ATTACH-2] [CANCEL-7]
+    let (mut far, theirs) = Far::new(store("s", Lasting::Kept));
+    let mut session = Session::shared(script([theirs])).await;
+    far.meet().await;
+    let id = session.begin_call("nap", "{}").await;
+    far.hear().await;
+    session.close_stdin();
+    assert!(far.lines.next_line().await.expect("readable").is_none(), "it hears the end");
+    let last = json!({"jsonrpc": "2.0", "id": id, "result": {"last": true}});
+    far.say(&last.to_string()).await;
+    drop(far);
+    assert_eq!(session.answer(&id).await["result"]["last"], true, "the last answer arrives");
+    assert!(session.line().await.is_none());
+}
