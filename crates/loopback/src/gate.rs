@@ -28,6 +28,7 @@ struct Listener {
     hosts: Hosts,
     secret: Secret,
     limits: Limits,
+    bodies: body::Bodies,
     /// Every origin that some surface allows.
     origins: Origin,
 }
@@ -50,7 +51,8 @@ pub(crate) fn router(options: Options, hosts: Hosts, secret: Secret, health: Rou
         Origin::Pinned(list) => list.as_slice(),
     });
     let origins = Origin::Pinned(origins.cloned().collect());
-    let listener = Arc::new(Listener { hosts, secret, limits: options.limits, origins });
+    let (limits, bodies) = (options.limits, body::Bodies::new(options.limits.bodies));
+    let listener = Arc::new(Listener { hosts, secret, limits, bodies, origins });
     let mut all = health;
     for surface in options.surfaces.into_iter().filter(|surface| surface.routes.has_routes()) {
         let mut policy = surface.policy;
@@ -125,10 +127,11 @@ impl Door {
         let owner = self.check_bearer(request.headers()).await?;
         body::check(&request, &self.policy)?;
         let (mut head, body) = request.into_parts();
-        if let Some(owner) = owner {
+        if let Some(owner) = owner.clone() {
             head.extensions.insert(owner);
         }
-        let bytes = body::read(body, self.policy.max_body, self.listener.limits.body).await?;
+        let Listener { bodies, limits, .. } = &*self.listener;
+        let bytes = body::read(body, self.policy.max_body, limits.body, (bodies, owner)).await?;
         Ok(Request::from_parts(head, Body::from(bytes)))
     }
 

@@ -29,7 +29,7 @@ pub struct Options {
     pub allow_remote: bool,
     /// The secret of this listener; one is drawn when there is none.
     pub token: Option<Secret>,
-    /// Names, beside numeric addresses, that clients of a remote listener may call it by.
+    /// Names that clients, or a proxy in front of the listener, may call it by, on whatever port.
     pub names: Vec<String>,
     /// Tells this start of the server from every other.
     pub instance_id: String,
@@ -162,8 +162,10 @@ pub enum Bearer {
 pub struct Limits {
     /// How long the head of a request may take; also how long a connection may idle.
     pub head: Duration,
-    /// How long the body of a request may take.
+    /// How long the body of a request may take, and how long it may wait for its turn before that.
     pub body: Duration,
+    /// The most bytes of bodies that are read at once, for each owner; further ones wait.
+    pub bodies: usize,
     /// How long a peer may leave what is written to it unread.
     pub unread: Duration,
     /// How long requests have to end when the listener stops.
@@ -183,6 +185,7 @@ impl Default for Limits {
         Self {
             head: Duration::from_secs(5),
             body: Duration::from_secs(10),
+            bodies: 64 * 1024 * 1024,
             unread: Duration::from_secs(30),
             stop: Duration::from_millis(400),
             connections: 256,

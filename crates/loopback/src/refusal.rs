@@ -1,7 +1,7 @@
 //! The answers to requests that reach no handler.
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use raincheck_core::error::{Guarantee, Kind};
 use serde::Serialize;
@@ -34,6 +34,8 @@ pub(crate) enum Refusal {
     },
     /// The body did not come in time.
     SlowBody,
+    /// Its owner's other bodies took too long to be read.
+    ManyBodies,
     /// The body broke off.
     BrokenBody,
     /// The nonce is none.
@@ -61,6 +63,7 @@ impl Refusal {
             Self::EncodedBody | Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::LargeBody { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Self::ManyBodies => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoRoute => StatusCode::NOT_FOUND,
         }
     }
@@ -71,6 +74,7 @@ impl Refusal {
                 Kind::Unauthorized
             }
             Self::LargeBody { .. } => Kind::TooLarge,
+            Self::ManyBodies => Kind::QueueFull,
             Self::NoRoute => Kind::NotFound,
             Self::MalformedHost
             | Self::LongTarget
@@ -93,7 +97,8 @@ impl Refusal {
             ),
             Self::ForeignHost => (
                 "`Host` is not this listener",
-                "call it by the name and port of the url in endpoint.json",
+                "call it by the name and port of the url in endpoint.json, or by a name that its \
+                 configuration lists",
             ),
             Self::ForeignOrigin => ("`Origin` is not allowed here", NOT_FOR_PAGES),
             Self::ForeignSite => {
@@ -109,6 +114,10 @@ impl Refusal {
             ),
             Self::LargeBody { .. } => ("the body is larger than is read", "send at most max_bytes"),
             Self::SlowBody => ("the body did not come in time", "send the whole body at once"),
+            Self::ManyBodies => (
+                "too many bodies of this owner are on their way",
+                "send the request again when others are through",
+            ),
             Self::BrokenBody => ("the body broke off or is malformed", self.kind().entry().hint),
             Self::BadNonce => (
                 "`nonce` is not 1 to 128 characters of base64url",
@@ -142,7 +151,7 @@ impl IntoResponse for Refusal {
         let body = Body {
             code: self.kind().as_str(),
             message,
-            retryable: false,
+            retryable: self == Self::ManyBodies,
             guarantee: Guarantee::NotExecuted.as_str(),
             recovery: self.kind().entry().recovery.as_str(),
             hint,
@@ -151,6 +160,9 @@ impl IntoResponse for Refusal {
         let mut response = json(self.status(), &body);
         let headers = response.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if self == Self::ManyBodies {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         if self == Self::NoBearer {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

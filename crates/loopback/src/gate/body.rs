@@ -1,5 +1,7 @@
 //! Bodies: of the right type, within the cap, in time, and whole [SEC-3, SEC-6].
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,6 +11,8 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use raincheck_core::scope::Scope;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::one;
 use crate::awake::{self, Elapsed};
@@ -34,11 +38,54 @@ pub(super) fn check(request: &Request, policy: &Policy) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads the whole body.
-pub(super) async fn read(body: Body, max: usize, limit: Duration) -> Result<Bytes, Refusal> {
+/// What bodies of each owner are being read, in bytes.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    /// How many bytes may be read at once.
+    most: usize,
+    rooms: Mutex<HashMap<Option<Scope>, Weak<Semaphore>>>,
+}
+
+impl Bodies {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, rooms: Mutex::default() }
+    }
+
+    /// Waits for room for a body, in the order of asking; it is free again when what is returned is
+    /// dropped.
+    ///
+    /// # Cancel safety
+    /// Safe: the place in line is given up.
+    async fn room(&self, owner: Option<Scope>, n_bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let n_bytes = u32::try_from(n_bytes.min(self.most)).unwrap_or(u32::MAX);
+        self.of(owner).acquire_many_owned(n_bytes).await.ok()
+    }
+
+    fn of(&self, owner: Option<Scope>) -> Arc<Semaphore> {
+        let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = rooms.get(&owner).and_then(Weak::upgrade) {
+            return room;
+        }
+        rooms.retain(|_, room| room.strong_count() > 0);
+        let room = Arc::new(Semaphore::new(self.most));
+        rooms.insert(owner, Arc::downgrade(&room));
+        room
+    }
+}
+
+/// Reads the whole body, once there is room for it among those of its owner.
+pub(super) async fn read(
+    body: Body,
+    max: usize,
+    limit: Duration,
+    (bodies, owner): (&Bodies, Option<Scope>),
+) -> Result<Bytes, Refusal> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
+    let n_bytes = body.size_hint().upper().and_then(|n| usize::try_from(n).ok()).unwrap_or(max);
+    let room = awake::timeout(limit, bodies.room(owner, n_bytes.min(max))).await;
+    let Ok(_room) = room else { return Err(Refusal::ManyBodies) };
     match awake::timeout(limit, Limited::new(body, max).collect()).await {
         Err(Elapsed) => Err(Refusal::SlowBody),
         Ok(Ok(whole)) => Ok(whole.to_bytes()),

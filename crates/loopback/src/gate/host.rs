@@ -7,6 +7,9 @@ use http::uri::Authority;
 use crate::refusal::Refusal;
 
 /// The names and the port that clients may call a listener by.
+///
+/// A name that was given is the listener's on any port: a proxy in front of it has a port of its own,
+/// and passes on what its clients wrote.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     address: IpAddr,
@@ -35,23 +38,25 @@ impl Hosts {
             return Err(Refusal::MalformedHost);
         }
         let is_port = authority.port_u16().unwrap_or(80) == self.port;
-        if is_port && self.is_own_name(authority.host()) {
+        if self.is_given(authority.host()) || is_port && self.is_own_name(authority.host()) {
             Ok(())
         } else {
             Err(Refusal::ForeignHost)
         }
     }
 
+    /// Tells whether the name is one that the owner wrote down.
+    fn is_given(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Tells whether the name is one that everybody knows.
     fn is_own_name(&self, name: &str) -> bool {
         let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         match number {
             // A number cannot be made to point elsewhere, so that a remote listener takes any.
             Ok(number) => is_own_loopback(number) || self.is_remote(),
-            Err(_) => {
-                name.eq_ignore_ascii_case("localhost")
-                    || self.is_remote()
-                        && self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
-            }
+            Err(_) => name.eq_ignore_ascii_case("localhost"),
         }
     }
 }
@@ -95,7 +100,7 @@ mod tests {
             "2130706433:4711",
             "0x7f000001:4711",
             "[::]:4711",
-            "box.example:4711",
+            "box.example.evil.example",
             "10.0.0.7:4711",
         ];
         for host in foreign {
@@ -130,8 +135,17 @@ mod tests {
         for good in ["10.0.0.7:4711", "[fe80::1]:4711", "box.example:4711", "localhost:4711"] {
             assert_eq!(check("0.0.0.0:4711", good), Ok(()), "{good}");
         }
-        for host in ["evil.example:4711", "10.0.0.7:1", "box.example"] {
+        for host in ["evil.example:4711", "10.0.0.7:1", "localhost", "evil.example"] {
             assert_eq!(check("0.0.0.0:4711", host), Err(Refusal::ForeignHost), "[SEC-2] {host}");
+        }
+    }
+
+    #[test]
+    fn behind_a_proxy_a_name_that_was_given_is_good_with_the_port_of_the_proxy() {
+        for address in ["127.0.0.1:4711", "0.0.0.0:4711"] {
+            for host in ["box.example", "BOX.example:443", "box.example:4711"] {
+                assert_eq!(check(address, host), Ok(()), "[SEC-2] {address} {host}");
+            }
         }
     }
 }

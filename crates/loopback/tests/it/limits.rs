@@ -66,6 +66,27 @@ async fn a_body_that_dribbles_in_is_answered_408_after_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn bodies_over_the_cap_of_all_wait_for_those_before_them() {
+    let rig = start_with(Limits { bodies: 1000, ..Limits::default() });
+    let head = |length: usize| {
+        format!(
+            "POST /query-result HTTP/1.1\r\nHost: localhost:{PORT}\r\n{}\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
+            rig.bearer()
+        )
+    };
+    let mut slow = rig.dial();
+    slow.write_all(head(900).as_bytes()).await.expect("written");
+    sleep(Duration::from_secs(1)).await;
+    let begin = Instant::now();
+    let small = rig.send((head(100) + &"1".repeat(100)).as_bytes()).await.expect("a reply");
+    assert_eq!((small.status, begin.elapsed().as_secs()), (200, 0), "[HTTP-7] there is room");
+    let large = rig.send((head(101) + &"1".repeat(101)).as_bytes()).await.expect("a reply");
+    assert_eq!((large.status, begin.elapsed().as_secs()), (200, 9), "[HTTP-7] it waited");
+    assert_eq!(receive(&mut slow).await.expect("a reply").status, 408);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_body_that_breaks_off_reaches_no_handler() {
     let rig = start();
     let mut io = rig.dial();
