@@ -278,10 +278,13 @@ impl ServerHandler for Session {
         &self,
         _context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        let mut info = self.get_info();
-        info.capabilities.extensions = self.server.extensions();
-        let versions = self.supported_protocol_versions().into_owned();
-        Ok(DiscoverResult::from_server_info(versions, info))
+        let discovered = async {
+            let mut info = self.get_info();
+            info.capabilities.extensions = self.server.extensions();
+            let versions = self.supported_protocol_versions().into_owned();
+            DiscoverResult::from_server_info(versions, info)
+        };
+        panics::caught(discovered).await.map_err(|_| panicked())
     }
 
     async fn on_initialized(&self, _context: NotificationContext<RoleServer>) {
@@ -293,17 +296,20 @@ impl ServerHandler for Session {
         request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if self.server.has_live_tools() {
-            // Whose tools they are has to be asked.
-            self.begin();
-        }
-        // Any other list starts nothing: some clients start a second server only to ask it for that.
-        self.is_open.store(true, Ordering::Release);
-        if request.and_then(|request| request.cursor).is_some() {
-            // Every list is one page, and gives none out.
-            return Err(ErrorData::invalid_params(NO_CURSOR, None));
-        }
-        Ok(ListToolsResult::with_all_items(self.server.list().await))
+        let listed = async {
+            if self.server.has_live_tools() {
+                // Whose tools they are has to be asked.
+                self.begin();
+            }
+            // Any other list starts nothing: some clients start a second server only to ask it for that.
+            self.is_open.store(true, Ordering::Release);
+            if request.and_then(|request| request.cursor).is_some() {
+                // Every list is one page, and gives none out.
+                return Err(ErrorData::invalid_params(NO_CURSOR, None));
+            }
+            Ok(ListToolsResult::with_all_items(self.server.list().await))
+        };
+        panics::caught(listed).await.unwrap_or_else(|_| Err(panicked()))
     }
 
     async fn call_tool(
@@ -311,14 +317,16 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.begin();
         let arguments = match context.extensions.get::<Written>() {
             Some(Written(json)) => json.clone(),
             None => Json::of(&request.arguments.unwrap_or_default()).map_err(internal)?,
         };
         let call = Call { tool: request.name.into_owned(), arguments };
-        let who = self.caller(&context);
-        panics::caught(self.call(call, who)).await.unwrap_or_else(|_| Err(panicked()))
+        let called = async {
+            self.begin();
+            self.call(call, self.caller(&context)).await
+        };
+        panics::caught(called).await.unwrap_or_else(|_| Err(panicked()))
     }
 
     async fn on_custom_request(

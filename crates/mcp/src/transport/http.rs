@@ -35,7 +35,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::owner::Owners;
+use self::owner::{Owner, Owners};
 use self::post::Post;
 use self::reply::{Reply, plain};
 use self::session::Sessions;
@@ -54,8 +54,11 @@ pub struct HttpOptions {
     /// Which pages and which names of this machine may call it; `None` where whoever mounts the
     /// service has checked that.
     pub pages: Option<Pages>,
-    /// The most bytes of a request's body.
+    /// The most bytes of a request's body. Those of one owner that are being read may have 64 MiB
+    /// together; further ones wait.
     pub max_body: usize,
+    /// How long a body may take, and how long it may wait for its turn before that.
+    pub body_time: Duration,
     /// The most sessions of one owner; one more ends the one that was idle longest.
     pub max_sessions: usize,
     /// After what time a session ends that asks nothing and listens to nothing.
@@ -73,6 +76,7 @@ impl HttpOptions {
             scope,
             pages: Some(Pages::default()),
             max_body: Self::MAX_BODY,
+            body_time: Duration::from_secs(10),
             max_sessions: 256,
             session_idle: Duration::from_secs(30 * 60),
         }
@@ -136,9 +140,11 @@ impl HttpService {
         B: Body + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let Face { options, closing, owners, .. } = &*self.0;
+        let Face { options, closing, owners, serving, .. } = &*self.0;
+        // From here on the end of the service waits for this request.
+        let _open = serving.token();
         if closing.is_cancelled() {
-            return plain(StatusCode::SERVICE_UNAVAILABLE, "the server is about to end");
+            return Reply::ending().into_response();
         }
         if let Some(pages) = &options.pages
             && let Err(words) = pages.check(&request)
@@ -153,12 +159,19 @@ impl HttpService {
         let (head, body) = request.into_parts();
         let method = head.method.clone();
         let replied = match method {
-            Method::POST => match read(body, options.max_body).await {
-                Ok(bytes) => {
-                    Post { face: &self.0, owner, headers: &head.headers }.take(&bytes).await
+            Method::POST => {
+                let bytes = tokio::select! {
+                    biased;
+                    () = closing.cancelled() => Err(Reply::ending()),
+                    bytes = read(body, options, &owner) => bytes,
+                };
+                match bytes {
+                    Ok(bytes) => {
+                        Post { face: &self.0, owner, headers: &head.headers }.take(&bytes).await
+                    }
+                    Err(reply) => Err(reply),
                 }
-                Err(reply) => Err(reply),
-            },
+            }
             Method::GET => post::listen(&self.0, &owner, &head.headers),
             Method::DELETE => post::delete(&self.0, &owner, &head.headers),
             _ => Err(Reply::not_allowed("GET, POST, DELETE")),
@@ -167,13 +180,22 @@ impl HttpService {
     }
 }
 
-/// Reads a whole body.
-async fn read<B>(body: B, most: usize) -> Result<Bytes, Reply>
+/// Reads a whole body, once there is room for it among those of its owner [HTTP-7].
+async fn read<B>(body: B, options: &HttpOptions, owner: &Owner) -> Result<Bytes, Reply>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, most).collect().await {
+    let (most, limit) = (options.max_body, options.body_time);
+    let n_bytes = body.size_hint().upper().and_then(|n| usize::try_from(n).ok()).unwrap_or(most);
+    let Ok(_room) = timeout(limit, owner.room(n_bytes.min(most))).await else {
+        let words = "too many bodies are on their way; send it again when others are through";
+        return Err(Reply::plain(StatusCode::SERVICE_UNAVAILABLE, words));
+    };
+    let Ok(whole) = timeout(limit, Limited::new(body, most).collect()).await else {
+        return Err(Reply::plain(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"));
+    };
+    match whole {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Reply::plain(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -63,11 +63,15 @@ impl Outlet {
         !self.to.is_closed()
     }
 
-    /// Puts a message in when there is room; otherwise drops it.
-    pub(super) fn put_if_room(&self, bytes: Vec<u8>) {
-        if self.backlog.has_room() {
-            self.put(bytes, None);
-        }
+    /// Puts a message in when there is room and somebody may read it; otherwise drops it and returns
+    /// `false`.
+    pub(super) fn put_if_room(&self, bytes: Vec<u8>) -> bool {
+        self.backlog.has_room() && self.put(bytes, None)
+    }
+
+    /// Tells whether both lead to the same body.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.to.same_channel(&other.to)
     }
 }
 

@@ -66,7 +66,7 @@ impl Transport<RoleServer> for Exchange {
                 let is_progress =
                     matches!(note.notification, ServerNotification::ProgressNotification(_));
                 match text(&item) {
-                    Some(bytes) if is_progress => self.out.put_if_room(bytes),
+                    Some(bytes) if is_progress => drop(self.out.put_if_room(bytes)),
                     Some(bytes) => drop(self.out.put(bytes, None)),
                     None => {}
                 }

@@ -1,12 +1,14 @@
 //! What the head of a request says, and whether it says the same as its body.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use raincheck_core::content::Json;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -68,7 +70,7 @@ pub(super) fn check_standard(
         }
         Some(_) => {}
     }
-    let Some((field, name)) = named(method, params) else { return Ok(()) };
+    let Some((field, name)) = named(method, params)? else { return Ok(()) };
     match one(headers, &NAME)? {
         // Clients that have tasks leave it out, and the body says it.
         None if field == "taskId" => {}
@@ -85,7 +87,13 @@ pub(super) fn check_standard(
 }
 
 /// Returns what a request names: the member, and its value.
-fn named(method: &str, params: Option<&RawValue>) -> Option<(&'static str, String)> {
+///
+/// # Errors
+/// When what it names cannot be said, such as a member that stands twice.
+fn named(
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<Option<(&'static str, String)>, Mismatch> {
     /// The members that name something.
     #[derive(Deserialize)]
     struct Params {
@@ -95,14 +103,22 @@ fn named(method: &str, params: Option<&RawValue>) -> Option<(&'static str, Strin
         task_id: Option<Value>,
     }
 
-    let params: Params = serde_json::from_str(params?.get()).ok()?;
-    let (field, value) = match method {
-        "tools/call" | "prompts/get" => ("name", params.name),
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => ("uri", params.uri),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => ("taskId", params.task_id),
-        _ => return None,
+    let field = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return Ok(None),
     };
-    value?.as_str().map(|value| (field, value.to_owned()))
+    let Some(params) = params else { return Ok(None) };
+    let unclear = |_| Mismatch(format!("`params.{field}` of the body cannot be read"));
+    let params: Params = serde_json::from_str(params.get()).map_err(unclear)?;
+    let value = match field {
+        "name" => params.name,
+        "uri" => params.uri,
+        _ => params.task_id,
+    };
+    let value = value.as_ref().and_then(Value::as_str);
+    Ok(value.map(|value| (field, value.to_owned())))
 }
 
 /// Checks the arguments that the schema of a tool wants in headers, too.
@@ -113,26 +129,29 @@ fn check_params(
 ) -> Result<(), Mismatch> {
     /// The arguments of a call.
     #[derive(Deserialize)]
-    struct Call {
-        #[serde(default)]
-        arguments: Value,
+    struct Call<'a> {
+        #[serde(default, borrow)]
+        arguments: Option<&'a RawValue>,
     }
 
     if !schema.get().contains("x-mcp-header") {
         return Ok(());
     }
     let schema: Value = schema.read().unwrap_or_default();
-    let call = params.and_then(|raw| serde_json::from_str::<Call>(raw.get()).ok());
-    let arguments = call.map_or(Value::Null, |call| call.arguments);
+    let unclear = |_| Mismatch("`params.arguments` of the body cannot be read".into());
+    let call = params.map(|raw| serde_json::from_str::<Call<'_>>(raw.get()));
+    let arguments = call.transpose().map_err(unclear)?.and_then(|call| call.arguments);
     let mut wanted = Vec::new();
-    collect(&schema, &arguments, &mut wanted);
+    collect(&schema, arguments, &mut wanted);
     for (header, argument) in wanted {
         let Ok(name) = HeaderName::from_bytes(format!("{PARAM}{header}").as_bytes()) else {
             continue;
         };
         let is_right = match (one(headers, &name)?, argument.and_then(plain)) {
             (None, None) => true,
-            (Some(value), Some(argument)) => decoded(value) == Some(argument),
+            (Some(value), Some(argument)) => {
+                decoded(value).is_some_and(|value| argument.is_said_by(&value))
+            }
             (Some(_), None) | (None, Some(_)) => false,
         };
         if !is_right {
@@ -142,24 +161,57 @@ fn check_params(
     Ok(())
 }
 
-/// Gathers the properties of a schema that are also headers, with their values.
-fn collect<'a>(schema: &'a Value, value: &'a Value, into: &mut Vec<(&'a str, Option<&'a Value>)>) {
+/// Gathers the properties of a schema that are also headers, with their values as they were written.
+fn collect<'a>(
+    schema: &'a Value,
+    value: Option<&'a RawValue>,
+    into: &mut Vec<(&'a str, Option<&'a RawValue>)>,
+) {
     let properties = schema.get("properties").and_then(Value::as_object);
+    let members: BTreeMap<String, &RawValue> =
+        value.and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default();
     for (name, schema) in properties.into_iter().flatten() {
-        let value = value.get(name);
+        let value = members.get(name).copied();
         if let Some(header) = schema.get("x-mcp-header").and_then(Value::as_str) {
             into.push((header, value));
         }
-        collect(schema, value.unwrap_or(&Value::Null), into);
+        collect(schema, value, into);
     }
 }
 
-/// Writes a value as a header has it.
-fn plain(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(number) => Some(number.to_string()),
+/// A value that a header can have.
+#[derive(Debug)]
+enum Plain {
+    Text(String),
+    /// A number, as it was written.
+    Number(String),
+}
+
+impl Plain {
+    /// Tells whether the value of a header says it. A number may be written in another way, where no
+    /// digit is lost by that.
+    fn is_said_by(&self, header: &str) -> bool {
+        /// Integers below this are exact, however they are written.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let number = |text: &str| {
+            let number: Number = serde_json::from_str(text).ok()?;
+            number.as_f64().filter(|number| number.abs() < EXACT)
+        };
+        match self {
+            Self::Text(text) => text == header,
+            Self::Number(text) if text == header => true,
+            Self::Number(text) => number(text).is_some_and(|one| number(header) == Some(one)),
+        }
+    }
+}
+
+/// Returns the value that a header can have; `None` for a list, an object or nothing.
+fn plain(value: &RawValue) -> Option<Plain> {
+    let written = value.get();
+    match serde_json::from_str(written).ok()? {
+        Value::String(text) => Some(Plain::Text(text)),
+        Value::Bool(flag) => Some(Plain::Text(flag.to_string())),
+        Value::Number(_) => Some(Plain::Number(written.to_owned())),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
@@ -229,6 +281,39 @@ mod tests {
         }
         assert!(check(&right, "tools/call", r#"{"name":"t","arguments":{}}"#).is_err());
         assert_eq!(check(&base, "tools/call", r#"{"name":"t"}"#), Ok(()));
+    }
+
+    #[test]
+    fn a_number_is_said_as_it_was_written_or_in_another_way_that_loses_nothing() {
+        // [HTTP-6]
+        let says = |written: &str, header: &str| {
+            let call = format!(r#"{{"name":"t","arguments":{{"in":{{"n":{written}}}}}}}"#);
+            let base = [("Mcp-Method", "tools/call"), ("Mcp-Name", "t"), ("Mcp-Param-N", header)];
+            check(&base, "tools/call", &call).is_ok()
+        };
+        let large = "123456789012345678901234567890";
+        for (written, header) in
+            [("1e2", "1e2"), ("1e2", "100"), ("100.0", "100"), ("7", "7"), (large, large)]
+        {
+            assert!(says(written, header), "{written} {header}");
+        }
+        for (written, header) in [
+            ("9007199254740993", "9007199254740992"),
+            ("7", "8"),
+            ("7", "seven"),
+            ("7", " 7.5"),
+            ("true", "1"),
+        ] {
+            assert!(!says(written, header), "{written} {header}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_is_no_name() {
+        // [HTTP-6]
+        let base = [("Mcp-Method", "prompts/get"), ("Mcp-Name", "t")];
+        assert_eq!(check(&base, "prompts/get", r#"{"name":"t"}"#), Ok(()));
+        assert!(check(&base, "prompts/get", r#"{"name":"t","name":"u"}"#).is_err());
     }
 
     #[test]

@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use raincheck_core::scope::Scope;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::server::{Backlog, Flights, InFlight, Refusal};
 use crate::wire::Id;
 
 /// How many bytes of answers an owner may leave unread before no further answer is made.
 const CAP: usize = 32 << 20;
+
+/// How many bytes of an owner's bodies are read at once; further ones wait.
+const BODIES: usize = 64 << 20;
 
 /// How many owners are remembered before those that have nothing any more are forgotten.
 const SWEEP: usize = 64;
@@ -20,6 +24,7 @@ const SWEEP: usize = 64;
 pub(super) struct Owner {
     pub(super) scope: Scope,
     pub(super) backlog: Arc<Backlog>,
+    bodies: Semaphore,
     flights: Flights,
     next: AtomicI64,
 }
@@ -28,7 +33,17 @@ impl Owner {
     fn new(scope: Scope) -> Self {
         let backlog = Arc::new(Backlog::new(CAP));
         let flights = Flights::new(Arc::clone(&backlog));
-        Self { scope, backlog, flights, next: AtomicI64::new(0) }
+        let bodies = Semaphore::new(BODIES);
+        Self { scope, backlog, bodies, flights, next: AtomicI64::new(0) }
+    }
+
+    /// Waits for room to read a body of so many bytes, in the order of asking.
+    ///
+    /// # Cancel safety
+    /// Safe: the place in line is given up.
+    pub(super) async fn room(&self, n_bytes: usize) -> Option<SemaphorePermit<'_>> {
+        let n_bytes = u32::try_from(n_bytes.min(BODIES)).unwrap_or(u32::MAX);
+        self.bodies.acquire_many(n_bytes).await.ok()
     }
 
     /// Takes a request of so many bytes in.

@@ -31,6 +31,9 @@ use crate::wire::{Id, Message, parse};
 /// somebody is there.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// The most bytes of an `initialize`: the session keeps what it says.
+const MAX_INTRODUCTION: usize = 64 << 10;
+
 /// One POST.
 pub(super) struct Post<'a> {
     pub(super) face: &'a Arc<Face>,
@@ -105,7 +108,7 @@ impl Post<'_> {
 
     async fn request(self, asks: Asks<'_>) -> Result<Response<HttpBody>, Reply> {
         if let ClientRequest::InitializeRequest(request) = &asks.request {
-            return self.initialize(&asks.id, request.params.clone());
+            return self.initialize(&asks.id, request.params.clone(), asks.n_bytes);
         }
         let mismatch = |Mismatch(words)| {
             let error = ErrorData::header_mismatch(words, None);
@@ -175,7 +178,8 @@ impl Post<'_> {
     ) -> Result<(Inlet, CancellationToken), Reply> {
         let Asks { id, mut request, n_bytes, .. } = asks;
         let refuse = |refusal| Reply::error(StatusCode::OK, Some(id.clone()), refused(refusal));
-        let (place, flight) = self.owner.begin(n_bytes).map_err(refuse)?;
+        let n_copied = session.as_ref().map_or(0, |session| session.n_bytes);
+        let (place, flight) = self.owner.begin(n_bytes + n_copied).map_err(refuse)?;
         let cancelled = flight.cancelled.clone();
         if let Some(session) = &session
             && !session.take(&id, &cancelled)
@@ -199,8 +203,14 @@ impl Post<'_> {
         self,
         id: &Id,
         mut client: InitializeRequestParams,
+        n_bytes: usize,
     ) -> Result<Response<HttpBody>, Reply> {
         let face = self.face;
+        if n_bytes > MAX_INTRODUCTION {
+            let words = format!("an `initialize` may have {MAX_INTRODUCTION} bytes");
+            let error = ErrorData::invalid_params(words, None);
+            return Err(Reply::error(StatusCode::PAYLOAD_TOO_LARGE, Some(id.clone()), error));
+        }
         let closing = face.closing.child_token();
         let connection =
             Connection { closing: closing.clone(), ..Connection::new(self.owner.scope.clone()) };
@@ -209,9 +219,11 @@ impl Post<'_> {
             .introduce(&client)
             .map_err(|error| Reply::error(StatusCode::OK, Some(id.clone()), error))?;
         client.protocol_version = introduced.protocol_version.clone();
+        (client.meta, client.capabilities.experimental, client.client_info.icons) =
+            Default::default();
         let name = format!("{:032x}", face.server.engine().nonce()).into_boxed_str();
         let header = HeaderValue::from_str(&name);
-        let session = HttpSession::begin(name, self.owner, client, session, closing);
+        let session = HttpSession::begin(name, self.owner, (client, n_bytes), session, closing);
         face.sessions.add(&session).map_err(|_| {
             let words = "too many sessions are open and in use; end one of them with DELETE";
             Reply::plain(StatusCode::SERVICE_UNAVAILABLE, words)

@@ -32,6 +32,11 @@ impl Reply {
         Self::Plain(status, words.into())
     }
 
+    /// The service takes no further request.
+    pub(super) const fn ending() -> Self {
+        Self::Plain(StatusCode::SERVICE_UNAVAILABLE, Cow::Borrowed("the server is about to end"))
+    }
+
     pub(super) const fn not_allowed(allowed: &'static str) -> Self {
         Self::NotAllowed(allowed)
     }

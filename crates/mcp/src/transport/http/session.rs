@@ -19,8 +19,11 @@ use tokio_util::sync::CancellationToken;
 use super::channel::{Inlet, Outlet, channel};
 use super::exchange::text;
 use super::owner::Owner;
-use crate::server::Session;
+use crate::server::{Backlog, Session};
 use crate::wire::Id;
+
+/// How many bytes of what belongs to no request a session may leave unread.
+const UNREAD: usize = 256 << 10;
 
 /// How many questions of the server one session may leave unanswered.
 const MAX_QUESTIONS: usize = 256;
@@ -32,6 +35,8 @@ pub(super) struct HttpSession {
     pub(super) owner: Arc<Owner>,
     /// Who introduced itself, with the version that was agreed on.
     pub(super) client: InitializeRequestParams,
+    /// How many bytes that was at most; each request has a copy.
+    pub(super) n_bytes: usize,
     pub(super) face: Session,
     /// Fires when the session is over.
     pub(super) closing: CancellationToken,
@@ -72,7 +77,7 @@ impl HttpSession {
     pub(super) fn begin(
         id: Box<str>,
         owner: Arc<Owner>,
-        client: InitializeRequestParams,
+        (client, n_bytes): (InitializeRequestParams, usize),
         face: Session,
         closing: CancellationToken,
     ) -> Arc<Self> {
@@ -90,7 +95,8 @@ impl HttpSession {
                 seen_at: Instant::now(),
             };
             let standing = Standing { to, running };
-            Self { id, owner, client, face, closing, state: Mutex::new(state), standing }
+            let state = Mutex::new(state);
+            Self { id, owner, client, n_bytes, face, closing, state, standing }
         })
     }
 
@@ -162,9 +168,18 @@ impl HttpSession {
 
     /// Begins the stream of what belongs to no request; one that was open ends.
     pub(super) fn listen(&self) -> Inlet {
-        let (outlet, inlet) = channel(&self.owner.backlog);
+        // Counted apart: whoever does not read what he did not ask for still gets his answers.
+        let (outlet, inlet) = channel(&Arc::new(Backlog::new(UNREAD)));
         self.state().stream = Some(outlet);
         inlet
+    }
+
+    /// Ends a stream that is not read, if it is still the session's.
+    fn stop_telling(&self, stream: &Outlet) {
+        let mut state = self.state();
+        if state.stream.as_ref().is_some_and(|one| one.is(stream)) {
+            state.stream = None;
+        }
     }
 
     /// Ends the stream, and everything that waits.
@@ -229,6 +244,8 @@ struct Voice {
 }
 
 impl Voice {
+    /// Puts a message into the stream. One that nobody reads ends with what it holds: what follows
+    /// would be missed without a sign of it.
     fn say(&self, item: TxJsonRpcMessage<RoleServer>) -> Option<()> {
         let session = self.session.upgrade()?;
         let stream = session.state().stream.clone()?;
@@ -238,7 +255,11 @@ impl Voice {
             | JsonRpcMessage::Notification(_)
             | JsonRpcMessage::Error(_) => text(&item)?,
         };
-        stream.put(bytes, None).then_some(())
+        if stream.put_if_room(bytes) {
+            return Some(());
+        }
+        session.stop_telling(&stream);
+        None
     }
 }
 

@@ -1,13 +1,22 @@
 //! Requests of 2026-07-28, which stand alone [HTTP-2, HTTP-5, HTTP-6].
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, StatusCode};
+use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use raincheck_core::scope::Scope;
-use raincheck_mcp::{HttpOptions, Options};
+use raincheck_mcp::{Desk, Extension, HttpOptions, Layer, Options};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tower_service::Service as _;
 
 use super::rig::{META, Web, call_alone, post, read, request};
 
@@ -188,4 +197,129 @@ async fn at_the_end_what_is_open_is_answered_and_nothing_more_is_taken() {
     assert!(text.contains("task_id"), "{text}");
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(web.handle.spec("echo").is_some(), "the engine is still there");
+}
+
+/// A body that comes in as the test sends it.
+struct Slow(mpsc::UnboundedReceiver<Bytes>);
+
+impl Slow {
+    fn new() -> (mpsc::UnboundedSender<Bytes>, Self) {
+        let (sender, pieces) = mpsc::unbounded_channel();
+        (sender, Self(pieces))
+    }
+}
+
+impl Body for Slow {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+/// Posts a call whose body comes from a channel.
+fn slowly(body: Slow) -> http::Request<Slow> {
+    call_alone("nap", r#"{"s":600}"#, "").map(|_| body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    // [HTTP-7]
+    let web = Web::start();
+    let (sender, body) = Slow::new();
+    sender.send(Bytes::from_static(b"{")).expect("sent");
+    let begin = tokio::time::Instant::now();
+    let Ok(response) = web.service.clone().call(slowly(body)).await;
+    assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
+    assert_eq!(begin.elapsed().as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_of_one_owner_are_read_in_turn() {
+    // [HTTP-7]
+    let web = Web::start();
+    let mut senders = Vec::new();
+    let mut waiting = JoinSet::new();
+    for _ in 0..4 {
+        let (sender, body) = Slow::new();
+        senders.push(sender);
+        let mut service = web.service.clone();
+        waiting.spawn(async move { service.call(slowly(body)).await });
+    }
+    sleep(Duration::from_secs(1)).await;
+    let mine = web.call_alone("echo", "{}");
+    let mut others = call_alone("echo", "{}", "");
+    others.extensions_mut().insert(Scope::new("another"));
+    let begin = tokio::time::Instant::now();
+    assert_eq!(web.exchange(others).await.status, StatusCode::OK, "another's room is its own");
+    assert_eq!(begin.elapsed(), Duration::ZERO);
+    assert_eq!(mine.await.status, StatusCode::OK, "when a body of 16 MiB has given up");
+    assert_eq!(begin.elapsed().as_secs(), 9);
+    while let Some(one) = waiting.join_next().await {
+        let Ok(response) = one.expect("no panic");
+        assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
+    }
+    drop(senders);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_late_begins_nothing_after_the_end() {
+    // [HTTP-8]
+    let web = Web::start();
+    let (sender, body) = Slow::new();
+    let mut service = web.service.clone();
+    let late = async { service.call(slowly(body)).await };
+    let whole = call_alone("nap", r#"{"s":600}"#, "").into_body().collect().await;
+    let ending = async {
+        sleep(Duration::from_millis(10)).await;
+        web.service.close().await;
+        sender.send(whole.expect("a body").to_bytes()).ok();
+        drop(sender);
+    };
+    let (response, ()) = tokio::join!(late, ending);
+    let Ok(response) = response;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    sleep(Duration::from_secs(1)).await;
+    let all = web.handle.list(&Scope::local(), &Default::default(), None, 9).await;
+    assert_eq!(all.expect("a list").items.len(), 0, "nothing was begun");
+}
+
+/// Panics when the server starts it, and when it is asked for its extension from then on.
+#[derive(Debug, Default)]
+struct Faulty(AtomicBool);
+
+impl Layer for Faulty {
+    fn start(&self, _: &Desk, _: &'static str) {
+        self.0.store(true, Ordering::SeqCst);
+        panic!("of a layer");
+    }
+
+    fn extension(&self) -> Option<Extension> {
+        assert!(!self.0.load(Ordering::SeqCst), "of a layer");
+        None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_the_answer_to_its_request_whatever_was_asked() {
+    // [CALL-7]
+    let options = Options::new("0.0.0").wrap(Faulty::default());
+    let web = Web::start_with(options, HttpOptions::new(Some(Scope::local())));
+    let discover = async || {
+        let method = "server/discover";
+        let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"_meta":{{{META}}}}}}}"#
+        );
+        web.post(&headers, &body).await.json()["error"]["code"].clone()
+    };
+    assert_eq!(discover().await, Value::Null);
+    assert_eq!(web.call_alone("echo", "{}").await.code(), -32603, "it starts the server");
+    assert_eq!(discover().await, -32603);
+    let answered = web.call_alone("echo", "{}").await.json();
+    assert_eq!(answered["error"], Value::Null, "no place is lost");
 }

@@ -11,7 +11,8 @@ use raincheck_core::content::Json;
 use raincheck_core::scope::Scope;
 use raincheck_core::tool::Hints;
 use raincheck_mcp::{
-    Answer, Answered, Call, Caller, Desk, HttpOptions, Layer, Options, Refused, Shown,
+    Answer, Answered, Call, Caller, Desk, HttpOptions, Layer, Notice, Notices, Options, Refused,
+    Shown,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -247,5 +248,62 @@ async fn answers_that_nobody_reads_are_not_made_and_none_is_lost() {
     while let Some(response) = unread.join_next().await {
         let read = read(response.expect("no panic")).await;
         assert!(read.messages().last().is_some_and(|one| one["result"].is_object()), "lost");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_introduction_has_a_limit() {
+    // [HTTP-7]
+    let web = Web::start();
+    let initialize = |n: usize| {
+        let mut body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"experimental": {"x": {"y": ""}}},
+            "clientInfo": {"name": "web", "version": "0"}}});
+        let rest = n - body.to_string().len();
+        body["params"]["capabilities"]["experimental"]["x"]["y"] = "y".repeat(rest).into();
+        body.to_string()
+    };
+    let large = web.post(&[], &initialize(65_536)).await;
+    assert_eq!(large.status, StatusCode::OK, "{large:?}");
+    let larger = web.post(&[], &initialize(65_537)).await;
+    assert_eq!((larger.status, larger.code()), (StatusCode::PAYLOAD_TOO_LARGE, -32602));
+    assert!(larger.session.is_none());
+}
+
+/// Tells what it is made to tell.
+#[derive(Clone, Debug, Default)]
+struct Telling(Notices);
+
+impl Layer for Telling {
+    fn notices(&self) -> Option<Notices> {
+        Some(self.0.clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_not_read_ends_and_holds_no_answer_up() {
+    // [HTTP-7, CALL-7]
+    let telling = Telling::default();
+    let options = Options::new("0.0.0").wrap(telling.clone());
+    let web = Web::start_with(options, HttpOptions::new(Some(Scope::local())));
+    let session = web.initialize(None).await;
+    let named = [("Mcp-Session-Id", session.as_str())];
+    let listening = web.send(request(Method::GET, &named, "")).await;
+    let uri = format!("test://{}", "u".repeat(1 << 20));
+    for _ in 0..40 {
+        telling.0.tell(Notice::ResourceUpdated(uri.clone()));
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(web.call(&session, 1, "echo", "{}").await.status, StatusCode::OK);
+    let heard = timeout(Duration::from_secs(60), read(listening)).await.expect("it ended");
+    assert_eq!(heard.messages().len(), 1, "what was in it is still read");
+    let again = web.send(request(Method::GET, &named, "")).await;
+    telling.0.tell(Notice::ResourcesChanged);
+    sleep(Duration::from_millis(1)).await;
+    let mut body = again.into_body();
+    let mut text = String::new();
+    while !text.contains("list_changed") {
+        let frame = body.frame().await.expect("a notice").expect("a frame");
+        text += std::str::from_utf8(&frame.into_data().expect("data")).expect("UTF-8");
     }
 }
