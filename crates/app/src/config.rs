@@ -114,7 +114,7 @@ pub struct Http {
     pub is_anonymous: bool,
     /// Names that it is called by.
     pub names: Vec<String>,
-    /// Origins whose pages may call.
+    /// Origins that a request may carry.
     pub origins: Vec<String>,
     /// The owners, each with the place of its token.
     pub tokens: Vec<(String, TokenFrom)>,

@@ -76,14 +76,16 @@ impl HttpConfig {
         self
     }
 
-    /// Adds a name that clients of a remote listener, or its proxy, call it by.
+    /// Adds a name that clients, or a proxy in front of the listener, call it by, on whatever port.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.names.push(name.to_owned());
         self
     }
 
-    /// Adds an origin whose pages may call, such as `https://app.example`; there is none by default.
+    /// Adds an origin that a request may carry, such as `https://app.example`; there is none by default.
+    /// It is for programs that send the header without being a browser, and for pages of the server's
+    /// own host: what a browser sends for a page of another site is refused all the same.
     #[must_use]
     pub fn origin(mut self, origin: &str) -> Self {
         self.origins.push(origin.to_owned());
@@ -99,7 +101,7 @@ impl HttpConfig {
     }
 
     /// Checks what would be refused at the start: an address without leave or token, a token that can
-    /// be guessed.
+    /// be guessed, or one of two owners.
     ///
     /// # Errors
     /// What is wrong, in words.
@@ -116,7 +118,14 @@ impl HttpConfig {
                 return Err("callers without a token are let in on loopback alone".into());
             }
         }
-        for (owner, Token(token)) in &self.tokens {
+        for (place, (owner, Token(token))) in self.tokens.iter().enumerate() {
+            let mut before = self.tokens.iter().take(place);
+            let same = before.find(|(_, Token(one))| one == token);
+            if let Some((other, _)) = same.filter(|(other, _)| other != owner) {
+                return Err(format!(
+                    "`{other}` and `{owner}` have the same token; give each its own"
+                ));
+            }
             let is_sound = token.bytes().all(|byte| byte.is_ascii_graphic());
             if token.len() < Self::MIN_TOKEN || !is_sound {
                 return Err(format!(
@@ -178,5 +187,20 @@ pub(crate) fn announce(url: &str, endpoint: Option<&Path>) {
             tracing::info!("serving MCP at {url}{PATH}; the owner's token is the secret in {path}");
         }
         None => tracing::info!("serving MCP at {url}{PATH}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_owners_have_two_tokens() {
+        // [HTTP-3]
+        let token = "0123456789abcdef0123456789abcdef";
+        let http = HttpConfig::new(([127, 0, 0, 1], 0).into()).token("alice", token);
+        assert_eq!(http.clone().token("alice", token).check(), Ok(()));
+        let words = http.token("bob", token).check().expect_err("the same token");
+        assert!(words.contains("`alice` and `bob`") && !words.contains(token), "{words}");
     }
 }

@@ -295,7 +295,7 @@ pub(super) const HTTP: &[Key] = &[
         "Whether callers of this machine need no token, all as one owner (default false).",
     ),
     key("names", Form::Texts, "Names that a proxy or a remote client calls the server by."),
-    key("origins", Form::Texts, "Origins whose pages may call, such as https://app.example."),
+    key("origins", Form::Texts, "Origins that a request may carry; pages of other sites stay out."),
     key("tokens", Form::Tokens, "The token of each owner: [http.tokens]."),
 ];
 
