@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::LaneId;
+use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_loopback::awake;
 use raincheck_loopback::keeper::Owner;
 use raincheck_runtime::Handle;
@@ -15,15 +15,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::desk::Desk;
-use crate::lanes::Lanes;
+use crate::lanes::{self, Lanes};
 use crate::owner;
 use crate::settings::Settings;
 
 /// The pause before lanes are held or released again that could not be.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// How long the path of a project may take to be looked at.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The bridge to Unity editors: their calls as tasks, their words as outcomes. Cloning is cheap.
 #[derive(Clone)]
@@ -145,28 +142,6 @@ impl Unity {
         }
     }
 
-    /// Returns the path that an editor's project is known by already, where the editor names it by another:
-    /// one with a link in it, or in other letters. A path that takes long to look at is taken as it is.
-    pub(crate) async fn known_as(&self, said: String) -> String {
-        let known: Vec<Arc<str>> = self.desk().editors.keys().cloned().collect();
-        let is_remote = |path: &str| path.starts_with("\\\\") || path.starts_with("//");
-        if known.is_empty() || known.iter().any(|key| **key == *said) || is_remote(&said) {
-            return said;
-        }
-        let path = said.clone();
-        let same = tokio::task::spawn_blocking(move || {
-            let real = std::fs::canonicalize(&path).ok()?;
-            let is_it = |key: &&Arc<str>| {
-                !is_remote(key) && std::fs::canonicalize(&***key).is_ok_and(|it| it == real)
-            };
-            known.iter().find(is_it).map(|key| key.to_string())
-        });
-        match tokio::time::timeout(LOOK, same).await {
-            Ok(Ok(Some(key))) => key,
-            Ok(_) | Err(_) => said,
-        }
-    }
-
     pub(crate) fn set_owner(&self, owner: Owner) {
         self.0.owner.send_replace(owner);
     }
@@ -233,6 +208,7 @@ impl Unity {
         let mut lanes = self.0.lanes.lock().await;
         // What is still queued of an earlier server was made before what is made from now on.
         self.desk().changes(None, "", engine.now());
+        self.desk().has_unplaced = true;
         if let Err(error) = lanes.restore(engine).await {
             tracing::error!(%error, "the lanes of editors could not be set up");
         }
@@ -251,6 +227,32 @@ impl Unity {
         let hold = self.desk().hold_of(lane);
         // One that changed just now is looked at again soon.
         lanes.set(engine, lane, hold, self.now()).await.map(drop)
+    }
+
+    /// Tells whether calls that were made before one, and before any editor was known, are still to go to the
+    /// only editor there is.
+    pub(crate) async fn has_older_unplaced(&self, id: TaskId) -> bool {
+        let may_be = {
+            let desk = self.desk();
+            desk.has_unplaced && desk.has_one()
+        };
+        let Ok(engine) = self.engine() else { return false };
+        if !may_be {
+            return false;
+        }
+        let Ok(all) = engine.lanes().await else { return false };
+        let Some(view) = all.into_iter().find(|view| view.lane.as_str() == lanes::DEFAULT) else {
+            return false;
+        };
+        let is_empty = view.queued + view.waiting == 0;
+        match view.slots.first() {
+            // They are leased in their order, and identities grow with time.
+            Some(slot) => slot.task < id,
+            None => {
+                self.desk().has_unplaced = !is_empty;
+                !is_empty
+            }
+        }
     }
 
     /// Holds and releases lanes as editors come, go and change [QUEUE-5].

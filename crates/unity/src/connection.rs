@@ -111,9 +111,7 @@ impl Connection<'_> {
                         return Err(None);
                     }
                 }
-                Act::Attach(mut introduction) => {
-                    let said = introduction.project_path;
-                    introduction.project_path = self.bridge.known_as(said).await;
+                Act::Attach(introduction) => {
                     let Some(attached) = self.bridge.attach(*introduction, self.asks.clone())
                     else {
                         return Err(Some((code::POLICY, "too many editors are connected")));

@@ -46,6 +46,8 @@ pub(crate) struct Desk {
     pub(crate) choices: Choices,
     /// When the last call that may change something was made that had no editor yet.
     pub(crate) last_change: Option<Timestamp>,
+    /// Whether calls may be under way that were made while no editor was known.
+    pub(crate) has_unplaced: bool,
     n_links: u64,
 }
 
@@ -197,6 +199,11 @@ impl Desk {
     /// The editors that a call may go to.
     fn candidates(&self) -> impl Iterator<Item = (&Key, &Editor)> {
         self.editors.iter().filter(|(_, editor)| !editor.has_quit)
+    }
+
+    /// Tells whether there is one editor that calls can go to, and no other.
+    pub(crate) fn has_one(&self) -> bool {
+        self.candidates().count() == 1
     }
 
     /// Returns the editor that a caller's calls go to; `None` while none is known.

@@ -14,6 +14,7 @@ use raincheck_core::task::Outcome;
 use raincheck_runtime::{Attempt, Executor, StartReport, TaskContext};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
 
 use crate::backend::{Ask, Order};
 use crate::bridge::Unity;
@@ -35,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The pause before a call is handed over that could not be.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// The pause between two looks whether older calls are still to go first.
+const LOOK: Duration = Duration::from_millis(25);
 
 #[async_trait]
 impl Executor for Unity {
@@ -150,11 +154,8 @@ impl Handing<'_> {
         // It left its queue, and waits in another line [STATE-5].
         let due = self.bridge.now() + self.attempt.record.task.limits.queue_timeout;
         loop {
-            // What it is to join goes on also while its editor is away.
-            if let Some(handed) = self.join_of_target() {
-                return Ok(handed);
-            }
             let key = self.until_ready().await?;
+            self.let_older_go_first(due).await?;
             let join = self.wanted.join_key(&key);
             if let Some(handed) = self.join(join.as_ref()) {
                 return Ok(handed);
@@ -176,13 +177,24 @@ impl Handing<'_> {
         }
     }
 
-    /// Joins a call of the editor that the caller's calls go to, whether that is there or not.
-    fn join_of_target(&self) -> Option<Handed> {
-        if !self.is_in_lane_beside() {
-            return None;
+    /// Waits for calls that were made earlier, while no editor was known: they have a lane of their own, and
+    /// are for the same editor if it is the only one [QUEUE-1].
+    async fn let_older_go_first(&self, due: Instant) -> Result<(), Refused> {
+        let task = &self.attempt.record.task;
+        if self.is_in_lane_beside() || task.lane.as_str() == lanes::DEFAULT {
+            return Ok(());
         }
-        let target = self.bridge.desk().target(&self.attempt.record.task.scope).ok().flatten();
-        self.join(self.wanted.join_key(&target?).as_ref())
+        let stop = self.context.cancellation_token();
+        while self.bridge.has_older_unplaced(task.id).await {
+            if self.bridge.now() >= due {
+                return Err(no_turn().into());
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Err(Outcome::Cancelled.into()),
+                () = self.bridge.clock().sleep_until(self.bridge.now() + LOOK) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Whether the call is in a lane beside those of editors, which no absence of one of them holds.

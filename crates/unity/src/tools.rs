@@ -112,6 +112,7 @@ impl Unity {
         if is_control {
             lane = LaneId::from(lanes::CONTROL);
         }
+        desk.has_unplaced |= lane.as_str() == lanes::DEFAULT;
         let join = wanted.join_key(target.unwrap_or(&Key::default()));
         if join.as_ref().is_some_and(|join| desk.joinable(join).is_some()) {
             lane = LaneId::from(lanes::JOINED);

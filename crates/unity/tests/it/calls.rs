@@ -338,3 +338,23 @@ async fn foreign_scopes_share_the_editor_and_nothing_else() {
         panic!("answered from memory")
     };
 }
+
+#[tokio::test(start_paused = true)]
+async fn calls_from_before_the_editor_came_go_before_those_from_after() {
+    // [QUEUE-1] [QUEUE-5]
+    let world = World::new();
+    let first = world.menu("1").await;
+    let second = world.menu("2").await;
+    let mut editor = world.editor().await;
+    let mut call = editor.accept().await.expect("a call");
+    let third = world.menu("3").await;
+    sleep(SECOND).await;
+    for (id, path) in [(first, "1"), (second, "2"), (third, "3")] {
+        assert_eq!(call["params"]["path"], path);
+        editor.end(&call, "ok", json!(path)).await;
+        assert_eq!(world.result(id).await, path);
+        if path != "3" {
+            call = editor.accept().await.expect("a call");
+        }
+    }
+}

@@ -80,8 +80,10 @@ fn tool(source: &str) -> Option<(String, Arguments)> {
     let mut all = BTreeMap::new();
     for part in rest.get(..end)?.split("{ \"").skip(1) {
         let (name, form) = part.split_once('"')?;
+        let form = form.trim_start_matches([',', ' ']);
         // The types of an argument that has several stand in an object of their own.
-        if name != "type" {
+        let is_argument = form.starts_with("Arguments.") || form.starts_with("new JsonObject");
+        if is_argument && name != "type" {
             all.insert(name.to_owned(), argument(form, rest));
         }
     }
@@ -90,7 +92,6 @@ fn tool(source: &str) -> Option<(String, Arguments)> {
 
 fn argument(form: &str, rest: &str) -> Argument {
     let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let form = form.trim_start_matches([',', ' ']);
     let until = |text: &str, end: char| quoted(text.split(end).next().unwrap_or_default());
     if let Some(form) = form.strip_prefix("Arguments.OneOf(") {
         Argument { types: set(&["string"]), words: until(form, ')') }

@@ -63,25 +63,6 @@ async fn a_call_beside_the_lanes_waits_for_its_editor_once_and_was_not_executed(
     assert!(begun.elapsed() >= SECOND * 20, "{:?}", begun.elapsed());
 }
 
-#[cfg(unix)]
-#[tokio::test]
-async fn a_project_that_comes_by_another_path_is_the_same_one() {
-    // [UNITY-7]
-    let folder = tempfile::tempdir().expect("a folder");
-    let (real, link) = (folder.path().join("project"), folder.path().join("link"));
-    std::fs::create_dir(&real).expect("made");
-    std::os::unix::fs::symlink(&real, &link).expect("linked");
-    let path = |path: &std::path::Path| path.to_str().expect("text").to_owned();
-    let world = World::new();
-    let first = world.editor_of(&Who::new(&path(&real), "Linked")).await;
-    drop(first);
-    let mut again = world.editor_of(&Who::new(&path(&link), "Linked")).await;
-    let id = world.menu("A").await;
-    let call = again.accept().await.expect("a call");
-    again.end(&call, "ok", json!(1)).await;
-    world.result(id).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn one_busy_editor_does_not_hold_up_another() {
     // [UNITY-7]
