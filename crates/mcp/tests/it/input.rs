@@ -76,6 +76,7 @@ async fn a_native_task_shows_what_it_asks_and_is_answered_once() {
         (json!({"taskId": "x", "inputResponses": {"a": {}}}), -32602),
         (json!({"taskId": id}), -32602),
         (json!({"taskId": id, "inputResponses": []}), -32602),
+        (json!({"taskId": id, "inputResponses": {"delete-3": "yes"}}), -32602),
     ] {
         assert_eq!(session.modern("tasks/update", params).await["error"]["code"], code);
     }

@@ -192,6 +192,29 @@ async fn a_task_that_is_cancelled_ends_so_and_a_cancel_of_an_ended_one_changes_n
     assert_eq!(session.task(id).await, ended);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_task_whose_retention_is_over_is_as_unknown_as_one_that_never_was() {
+    // [TASKS-5] [TIME-5]
+    let mut session = Session::raw_with(native());
+    let made = session.modern_call("nap", json!({"s": 30})).await;
+    let id = &made["taskId"];
+    session.native_end(id).await;
+    sleep(Duration::from_secs(30 * 24 * 3600)).await;
+    let requests = [
+        ("tasks/get", json!({"taskId": id})),
+        ("tasks/cancel", json!({"taskId": id})),
+        ("tasks/update", json!({"taskId": id, "inputResponses": {}})),
+        ("tasks/update", json!({"taskId": id, "inputResponses": {"a": {}}})),
+    ];
+    for (method, params) in requests {
+        let mut never = params.clone();
+        never["taskId"] = json!("tsk_01JDZZZZZZ0000000000000000");
+        let answer = session.modern(method, params).await;
+        assert_eq!(answer["error"]["code"], -32602, "{method} {answer}");
+        assert_eq!(answer["error"], session.modern(method, never).await["error"], "{method}");
+    }
+}
+
 /// Tools that end in every way, none of them before its caller has the id.
 fn ends() -> raincheck_runtime::Options {
     let spec = |name: &str| ToolSpec {

@@ -8,6 +8,10 @@ use serde::Deserialize;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
+use raincheck_core::input::MAX_TEXT;
+use raincheck_core::lifecycle::State;
+use raincheck_core::task::TaskRecord;
+use raincheck_core::text;
 
 use super::task;
 use crate::call::read;
@@ -76,19 +80,48 @@ async fn update(desk: &Desk, method: &Method, who: &Caller) -> Result<Json, Erro
         Error::new(Kind::InvalidParams, words)
             .with_hint("send the answers by the keys of inputRequests")
     })?;
+    // All of them are looked at before the first one counts.
+    params.input_responses.iter().try_for_each(|(key, response)| is_response(key, response))?;
     if params.input_responses.is_empty() {
-        desk.engine().status(who.scope(), id).await?;
+        let view = desk.engine().status(who.scope(), id).await?;
+        is_there(&view.record)?;
     }
     for (key, response) in params.input_responses {
-        desk.engine().give_input(who.scope(), id, &key, response).await?;
+        let given = desk.engine().give_input(who.scope(), id, &key, response).await;
+        if given.as_ref().is_err_and(|error| error.kind == Kind::Expired) {
+            return Err(Error::not_found());
+        }
+        given?;
     }
     Ok(acknowledged())
+}
+
+/// Looks whether an answer can be one.
+fn is_response(key: &str, response: &Json) -> Result<(), Error> {
+    let why = if !response.get().trim_start().starts_with('{') {
+        "is no object"
+    } else if response.get().len() > MAX_TEXT {
+        "is larger than 256 KiB"
+    } else {
+        return Ok(());
+    };
+    let key = text::escape(text::clip(key, 100)).into_owned();
+    Err(Error::new(Kind::InvalidParams, format!("the answer to `{key}` in `inputResponses` {why}"))
+        .with_hint(
+            "send the result of the request, such as {\"action\": \"accept\", \"content\": {}}",
+        ))
+}
+
+/// A task whose retention is over is as unknown as one that never was [TASKS-5].
+fn is_there(record: &TaskRecord) -> Result<(), Error> {
+    if record.state == State::Expired { Err(Error::not_found()) } else { Ok(()) }
 }
 
 /// Asks a task to end. What becomes of it is seen by `tasks/get`: a task that had ended before is as it
 /// was [CANCEL-4].
 async fn cancel(desk: &Desk, method: &Method, who: &Caller) -> Result<Json, Error> {
-    desk.engine().cancel(who.scope(), task_id(method)?, None).await?;
+    let asked = desk.engine().cancel(who.scope(), task_id(method)?, None).await?;
+    is_there(&asked.record)?;
     Ok(acknowledged())
 }
 
