@@ -327,10 +327,13 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
             record.deadlines.set(Deadline::QueueTimeout, Some(now + limits.queue_timeout));
         }
         Change::AskInput(request) if to == State::InputRequired => {
-            record.input = Some(Arc::clone(&request.key));
-            if !stays {
+            let is_another = record.input.as_ref() != Some(&request.key);
+            if is_another {
+                // One whose asker is gone leaves nothing of its time to the next one, and takes none of it.
+                end_question(record, now);
                 begin_question(record, now);
             }
+            record.input = Some(Arc::clone(&request.key));
         }
         Change::RequestCancel { reason } => {
             if record.cancel.is_none() {

@@ -376,6 +376,22 @@ fn another_question_takes_the_place_of_one_whose_asker_is_gone() {
 }
 
 #[test]
+fn another_question_has_all_of_its_time_and_the_same_one_has_no_more() {
+    // [TASKS-6] [TIME-3]
+    let running = after(row(|_| {}), &[lease(), Change::Start]);
+    let limit = running.timeout_at().expect("armed");
+    let asked = after(running, &[ask("a")]);
+    let later = NOW + Duration::from_secs(3000);
+    let hour = Duration::from_secs(3600);
+    let same = decide(&asked, later, &ask("a"), None).expect("accepted").record;
+    assert_eq!(same.deadlines.get(Deadline::Input), Some(NOW + hour));
+    let other = decide(&asked, later, &ask("b"), None).expect("accepted").record;
+    assert_eq!(other.deadlines.get(Deadline::Input), Some(later + hour));
+    // Only the time that was waited, and the time to answer, are put off.
+    assert_eq!(other.timeout_at(), Some(limit + Duration::from_secs(3000) + hour));
+}
+
+#[test]
 fn input_that_is_not_given_in_time_fails_the_task() {
     // [TASKS-6] [STATE-5]
     let asked = after(row(|_| {}), &[lease(), Change::Start, ask("a")]);
