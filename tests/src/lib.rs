@@ -22,3 +22,7 @@ struct OwnToolSet;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/how-to/own-store.md")]
 struct OwnStore;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/how-to/wrap-a-handler.md")]
+struct WrapAHandler;

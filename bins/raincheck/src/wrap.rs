@@ -1,12 +1,12 @@
 //! `raincheck wrap`: another MCP server behind ours.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use raincheck::core::lane;
-use raincheck::mcp::gateway::{Adjust, Command, Gateway, Settings};
+use raincheck::mcp::gateway::{self, Adjust, BadRemote, Gateway, Remote, Settings};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::paths::Paths;
 use raincheck_app::{Failure, config};
@@ -22,27 +22,83 @@ const MAX_NAME: usize = 40;
 #[derive(Args, Debug)]
 pub(crate) struct Wrap {
     /// The command of the server, after `--`: a program and its arguments, as a client would start it
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "url", value_name = "COMMAND")]
     command: Vec<OsString>,
+    /// The URL of the server's MCP endpoint, instead of a command
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    url: Option<String>,
+    /// A header for each request to the URL, with the variable that holds its value, such as
+    /// `Authorization=SERVER_AUTHORIZATION`
+    #[arg(long = "header", value_name = "NAME=VARIABLE", requires = "url")]
+    headers: Vec<String>,
 }
 
 /// Serves the tools of another server on standard input and output.
 pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(), Failure> {
-    let [program, arguments @ ..] = wrap.command.as_slice() else {
-        return Err(Failure::usage(
-            "no command is named",
-            "name it after two dashes: raincheck wrap -- COMMAND",
-        ));
-    };
     let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let (paths, _) = Paths::of_server(BINARY, shared);
-    let key = key(&wrap.command, &folder);
+    let (key, behind) = match (&wrap.url, wrap.command.as_slice()) {
+        (Some(url), _) => {
+            let remote = remote(url, &wrap.headers, |name| std::env::var(name).ok())?;
+            (key(&["url".into(), url.into()], Path::new("")), Behind::Url(remote))
+        }
+        (None, [program, arguments @ ..]) => {
+            let (program, arguments) = (program.clone(), arguments.to_vec());
+            let command = gateway::Command { program, arguments, folder: None };
+            (key(&wrap.command, &folder), Behind::Command(command))
+        }
+        (None, []) => {
+            return Err(Failure::usage(
+                "no command is named",
+                "name it after two dashes: raincheck wrap -- COMMAND",
+            ));
+        }
+    };
     let shared = Shared { home: Some(paths.home.join("wrap").join(key)), ..shared.clone() };
-    let command = Command { program: program.clone(), arguments: arguments.to_vec(), folder: None };
     wiring::serve(&shared, serving, |host| {
         let settings = settings(&host.file.wrap, serving);
-        Ok(Tools::Wrapped(Gateway::command(command, settings)))
+        Ok(Tools::Wrapped(match behind {
+            Behind::Command(command) => Gateway::command(command, settings),
+            Behind::Url(remote) => Gateway::remote(remote, settings),
+        }))
     })
+}
+
+/// What is behind the gateway.
+enum Behind {
+    Command(gateway::Command),
+    Url(Remote),
+}
+
+/// Names a server by its URL; values of headers come from variables, so that no list of processes shows them.
+fn remote(
+    url: &str,
+    headers: &[String],
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Remote, Failure> {
+    let wrong = |error: BadRemote| {
+        Failure::usage(
+            error.to_string(),
+            "correct it: raincheck wrap --url URL --header NAME=VARIABLE",
+        )
+    };
+    let mut remote = Remote::new(url).map_err(wrong)?;
+    for header in headers {
+        let Some((name, from)) = header.split_once('=') else {
+            return Err(Failure::usage(
+                "a header names no variable",
+                "write --header NAME=VARIABLE; the value of the variable is sent",
+            ));
+        };
+        let Some(value) = variable(from) else {
+            return Err(Failure::usage(
+                format!("the variable `{from}` of the header `{name}` is not set"),
+                format!("set {from} to the whole value, such as `Bearer …`"),
+            ));
+        };
+        remote = remote.header(name, &value).map_err(wrong)?;
+    }
+    Ok(remote)
 }
 
 /// Puts together how the tools are run: as the command line says, else the file, else the gateway itself. What
@@ -74,7 +130,7 @@ fn settings(wrap: &config::Wrap, serving: &Serving) -> Settings {
 
 /// Names the part of the state folder that belongs to a command in a folder: the same command keeps its
 /// tasks, and two different ones never meet.
-fn key(command: &[OsString], folder: &std::path::Path) -> String {
+fn key(command: &[OsString], folder: &Path) -> String {
     let mut hash = Sha256::new();
     for part in command.iter().map(OsString::as_os_str).chain([folder.as_os_str()]) {
         let bytes = part.as_encoded_bytes();
@@ -91,7 +147,6 @@ fn key(command: &[OsString], folder: &std::path::Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::time::Duration;
 
     use raincheck::core::content::Json;
@@ -119,6 +174,27 @@ mod tests {
         settings.adjust["slow"](&mut spec);
         assert_eq!(spec.wait, Duration::from_secs(1));
         assert_eq!(spec.run_timeout, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn the_value_of_a_header_comes_from_a_variable_and_is_never_shown() {
+        // [GATE-13] [SEC-11]
+        let of = |url: &str, header: &str| {
+            let variable = |name: &str| (name == "AUTH").then(|| "Bearer s3cr3t".to_owned());
+            remote(url, &[header.to_owned()], variable).map_err(|failure| failure.to_string())
+        };
+        let remote = of("https://host/mcp", "Authorization=AUTH").expect("sound");
+        assert!(!format!("{remote:?}").contains("s3cr3t"), "{remote:?}");
+        for (url, header, said) in [
+            ("ftp://host", "A=AUTH", "http://"),
+            ("https://me:pw@host/", "A=AUTH", "password"),
+            ("https://host/", "A=OTHER", "`OTHER`"),
+            ("https://host/", "A", "names no variable"),
+            ("https://host/", "Mcp-Session-Id=AUTH", "protocol's own"),
+        ] {
+            let failure = of(url, header).expect_err(url);
+            assert!(failure.contains(said) && !failure.contains("pw@"), "{failure}");
+        }
     }
 
     #[test]

@@ -7,8 +7,10 @@ mod leave;
 mod progress;
 mod turn;
 
+use std::any::Any;
+use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -51,6 +53,16 @@ impl Connection {
     }
 }
 
+/// What lives as long as a call is open.
+#[derive(Default)]
+struct Kept(Mutex<Vec<Box<dyn Any + Send>>>);
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
 /// Who makes one call.
 #[derive(Debug)]
 pub struct Caller {
@@ -68,7 +80,9 @@ pub struct Caller {
     turn: Option<Arc<Turn>>,
     key: Option<RequestKey>,
     listener: Option<Listener>,
-    ask: Option<Box<dyn Peer>>,
+    ask: Option<Arc<dyn Peer>>,
+    /// What lives as long as the call is open.
+    kept: Kept,
 }
 
 impl Caller {
@@ -87,6 +101,7 @@ impl Caller {
             key: None,
             listener: None,
             ask: None,
+            kept: Kept::default(),
         }
     }
 
@@ -140,7 +155,7 @@ impl Caller {
 
     /// Lets the call ask its client something.
     pub(crate) fn with_peer(mut self, peer: Box<dyn Peer>) -> Self {
-        self.ask = Some(peer);
+        self.ask = Some(peer.into());
         self
     }
 
@@ -174,6 +189,16 @@ impl Caller {
     pub fn declares(&self, extension: &str) -> bool {
         let declared = self.extensions.as_deref().unwrap_or_default();
         declared.iter().any(|one| **one == *extension)
+    }
+
+    /// Returns the other end of the connection, for who may outlive the call.
+    pub(crate) fn shared_peer(&self) -> Option<Arc<dyn Peer>> {
+        self.ask.clone()
+    }
+
+    /// Holds something until the call was answered.
+    pub(crate) fn keep(&self, guard: impl Any + Send) {
+        self.kept.0.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(guard));
     }
 
     /// Returns the other end of the connection, where it can be asked something.

@@ -7,8 +7,10 @@
 //! The rooms of this folder, from the bottom: `message` reads lines, `link` is one connection, `connect`
 //! makes one, `calls` knows which calls are under way and hears what is said about them, `listing` and
 //! `outcome` read what the other server names and answers, `upstream` holds a connection and makes another
-//! when it ends, `tools` is what the engine sees, `passage` passes on resources and prompts.
+//! when it ends, `tools` is what the engine sees, `passage` passes on
+//! resources and prompts, `asking` the questions of the other server.
 
+mod asking;
 mod calls;
 mod child;
 mod connect;
@@ -18,6 +20,8 @@ mod listing;
 mod message;
 mod outcome;
 mod passage;
+#[cfg(feature = "url")]
+mod remote;
 mod settings;
 mod tools;
 mod upstream;
@@ -31,6 +35,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 pub use self::child::Command;
+#[cfg(feature = "url")]
+pub use self::remote::{BadRemote, Remote};
 pub use self::settings::{Adjust, Settings};
 /// What an MCP server written with `rmcp` implements.
 pub use rmcp::ServerHandler;
@@ -51,6 +57,13 @@ impl Gateway {
     #[must_use]
     pub fn command(command: Command, settings: Settings) -> Self {
         Self::over(command, settings)
+    }
+
+    /// Reaches a server behind a URL, over Streamable HTTP.
+    #[cfg(feature = "url")]
+    #[must_use]
+    pub fn remote(remote: Remote, settings: Settings) -> Self {
+        Self::over(remote, settings)
     }
 
     /// Wraps a handler of this process. It gets a connection of its own; when that breaks it gets another.

@@ -106,6 +106,9 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
     /// speaks in the answers of the first surface.
     fn start(&self, _desk: &Desk, _whose: &'static str) {}
 
+    /// Hears what a client says that it can do, at its handshake.
+    fn greeted(&self, _capabilities: &Json) {}
+
     /// Returns its part of the `instructions`, in a line or two; empty when it has none.
     fn practices(&self) -> String {
         String::new()

@@ -43,6 +43,12 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the one call that is under way; `None` where there are several, or none.
+    pub(super) fn only(&self) -> Option<TaskContext> {
+        let all = self.all();
+        all.values().next().filter(|_| all.len() == 1).cloned()
+    }
+
     /// Hears how far a call is.
     pub(super) fn progress(&self, params: &RawValue) {
         let Ok(said) = serde_json::from_str::<Said<'_>>(params.get()) else { return };

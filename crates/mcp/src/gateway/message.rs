@@ -60,6 +60,9 @@ pub(super) fn read(line: &[u8]) -> Incoming<'_> {
     }
 }
 
+/// The code of an error that stands for an answer that will not come: none of the protocol.
+pub(super) const LOST: i64 = -32_098;
+
 /// An error of JSON-RPC.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RpcError {

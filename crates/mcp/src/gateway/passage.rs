@@ -58,6 +58,20 @@ impl Layer for Gateway {
         Some(self.0.notices.clone())
     }
 
+    fn greeted(&self, capabilities: &Json) {
+        self.0.askable.greeted(capabilities);
+    }
+
+    /// While the call is open, its client can be asked what the other server wants to know.
+    async fn take(&self, _desk: &Desk, arguments: Json, who: &Caller) -> Result<Json, Error> {
+        if !who.has_extensions()
+            && let Some(peer) = who.shared_peer()
+        {
+            who.keep(self.0.askable.enter(who.scope(), peer));
+        }
+        Ok(arguments)
+    }
+
     async fn method(
         &self,
         _desk: &Desk,

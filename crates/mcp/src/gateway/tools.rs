@@ -20,6 +20,7 @@ use raincheck_runtime::{
 
 use super::Gateway;
 use super::link::{Asked, Failure};
+use super::message::LOST;
 use super::outcome;
 
 /// How long an answer is still taken after a cancel was sent: one that was on its way counts [CANCEL-5].
@@ -128,8 +129,10 @@ impl Executor for Gateway {
 fn ended(answer: Result<Json, Failure>) -> Outcome {
     match answer {
         Ok(result) => outcome::read(&result),
-        Err(Failure::Refused(error)) => Outcome::Failed(outcome::refused(&error)),
-        Err(Failure::Lost { .. }) => {
+        Err(Failure::Refused(error)) if error.code != LOST => {
+            Outcome::Failed(outcome::refused(&error))
+        }
+        Err(Failure::Refused(_) | Failure::Lost { .. }) => {
             let message = "the connection to the wrapped server ended during the call";
             Outcome::Failed(unknown(Kind::PeerLost, message))
         }

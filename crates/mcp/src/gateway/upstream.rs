@@ -17,6 +17,7 @@ use raincheck_core::log::Stream;
 use raincheck_core::text;
 use raincheck_runtime::{Handle, ToolsChanged};
 
+use super::asking::Askable;
 use super::calls::Calls;
 use super::connect::{CLOSED, Connect, Why, Wires};
 use super::link::{Answering, Failure, Hears, Link, Outbox};
@@ -67,6 +68,8 @@ pub(super) struct Upstream {
     listing: RwLock<Arc<Listing>>,
     /// What the other server says that it can do.
     capabilities: RwLock<Value>,
+    /// Whom it can ask something.
+    pub(super) askable: Arc<Askable>,
     /// What it tells our clients.
     pub(super) notices: Notices,
     state: watch::Sender<State>,
@@ -85,6 +88,7 @@ impl Upstream {
             changes: ToolsChanged::new(),
             listing: RwLock::default(),
             capabilities: RwLock::default(),
+            askable: Arc::default(),
             notices: Notices::new(),
             state: watch::Sender::new(State::Idle),
             wanted: Notify::new(),
@@ -259,7 +263,7 @@ impl Upstream {
     async fn begin(&self, link: &Arc<Link>) -> Result<(), Failure> {
         let introduction = json!({
             "protocolVersion": REVISION,
-            "capabilities": {},
+            "capabilities": self.askable.capabilities(),
             "clientInfo": {"name": "raincheck", "version": env!("CARGO_PKG_VERSION")},
         });
         let introduced = link.request("initialize", introduction).await?;
@@ -331,7 +335,10 @@ impl Hears for Upstream {
         self.calls.line(Stream::Stdout, line).await;
     }
 
-    fn asked(&self, method: &str, _: Option<&RawValue>) -> Answering {
+    fn asked(&self, method: &str, params: Option<&RawValue>) -> Answering {
+        if let Some(asking) = self.askable.ask(method, params, self.calls.only()) {
+            return asking;
+        }
         let answer = match method {
             "ping" => Ok(Json::empty_object()),
             _ => Err(RpcError::no_method(text::clip(method, 100))),

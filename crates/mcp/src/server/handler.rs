@@ -271,6 +271,11 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
+        if let Ok(capabilities) = Json::of(&request.capabilities) {
+            for layer in self.server.roster().registry.layers() {
+                layer.greeted(&capabilities);
+            }
+        }
         self.introduce(&request)
     }
 

@@ -39,6 +39,14 @@ impl Wrapped {
         settings: Settings,
         script: impl Fn(&Value, u32) -> Vec<Act> + Send + Sync + 'static,
     ) -> Self {
+        Self::of_capable(settings, &json!({}), script).await
+    }
+
+    async fn of_capable(
+        settings: Settings,
+        capabilities: &Value,
+        script: impl Fn(&Value, u32) -> Vec<Act> + Send + Sync + 'static,
+    ) -> Self {
         let (script, seen): (Arc<Script>, Seen) = (Arc::new(script), Arc::default());
         let n_connections: Arc<AtomicU32> = Arc::default();
         let servers: Arc<Mutex<JoinSet<()>>> = Arc::default();
@@ -50,14 +58,29 @@ impl Wrapped {
             servers.lock().expect("no panic").spawn(serving);
             std::future::ready(Ok(tokio::io::split(ours)))
         };
-        Self::over(Gateway::streams("scripted", open, settings), seen, n_connections).await
+        let gateway = Gateway::streams("scripted", open, settings);
+        Self::of_client(gateway, seen, n_connections, capabilities).await
     }
 
     async fn over(gateway: Gateway, seen: Seen, n_connections: Arc<AtomicU32>) -> Self {
+        Self::of_client(gateway, seen, n_connections, &json!({})).await
+    }
+
+    /// Connects a client with capabilities.
+    async fn of_client(
+        gateway: Gateway,
+        seen: Seen,
+        n_connections: Arc<AtomicU32>,
+        capabilities: &Value,
+    ) -> Self {
         let engine = Options::in_memory().with_tools(Arc::new(gateway.clone()));
         let options = raincheck_mcp::Options::new("0.0.0").wrap(gateway.clone());
         let setup = Setup { engine: Some(engine), options, ..Setup::default() };
-        let session = Session::open_with(setup).await;
+        let mut session = Session::raw_with(setup);
+        let introduction = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
+            "clientInfo": {"name": "case", "version": "0"}});
+        session.request("initialize", &introduction.to_string()).await;
+        session.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         let mut running = JoinSet::new();
         running.spawn(gateway.run(session.handle.clone(), CancellationToken::new()));
         Self { session, seen, n_connections, _running: running }
@@ -411,6 +434,85 @@ async fn what_the_configuration_says_of_a_tool_holds() {
     assert_eq!(answer["status"], "running", "it does not wait");
     let refused = wrapped.session.call("rm", "{}").await;
     assert!(refused.raw["error"].is_object(), "{}", refused.raw);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_passes_to_the_client_while_its_call_is_open() {
+    // [GATE-12]
+    let calls: Mutex<Vec<Value>> = Mutex::default();
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut wrapped = Wrapped::of_capable(Settings::default(), &capabilities, move |message, _| {
+        let mut calls = calls.lock().expect("no panic");
+        match message["method"].as_str() {
+            Some("tools/call") => {
+                calls.push(message.clone());
+                let params = json!({"message": "Sure?", "requestedSchema": {"type": "object"}});
+                let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
+                    "params": params});
+                vec![say(&question)]
+            }
+            None => {
+                let said = format!("{} {}", message["result"], message["error"]["message"]);
+                let call = calls.pop().expect("a call");
+                vec![result(&call, &json!({"content": [{"type": "text", "text": said}]}))]
+            }
+            Some(_) => usual(message, &["ask"]).unwrap_or_default(),
+        }
+    })
+    .await;
+    let id = wrapped.session.begin_call("ask", "{}").await;
+    let question = loop {
+        let line = wrapped.session.line().await.expect("a question");
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    assert_eq!(question["params"]["message"], "Sure?", "{question}");
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    wrapped.session.send(&answer.to_string()).await;
+    let answered = wrapped.session.answer(&id).await;
+    let said = answered["result"]["content"][0]["text"].as_str().expect("a text");
+    assert_eq!(said, r#"{"action":"accept"} null"#, "{answered}");
+    assert!(wrapped.said("initialize")[0].contains(r#""elicitation":{"form":{}}"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_no_client_can_be_asked_is_the_tasks_own() {
+    // [GATE-12] [TASKS-6]
+    let calls: Mutex<Vec<Value>> = Mutex::default();
+    let mut wrapped = Wrapped::of(Settings::default(), move |message, _| {
+        let mut calls = calls.lock().expect("no panic");
+        match message["method"].as_str() {
+            Some("tools/call") => {
+                calls.push(message.clone());
+                let params = json!({"message": "Sure?", "requestedSchema": {"type": "object"}});
+                let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
+                    "params": params});
+                vec![say(&question)]
+            }
+            None => {
+                let said = message["result"].to_string();
+                let call = calls.pop().expect("a call");
+                vec![result(&call, &json!({"content": [{"type": "text", "text": said}]}))]
+            }
+            Some(_) => usual(message, &["ask"]).unwrap_or_default(),
+        }
+    })
+    .await;
+    let task = wrapped.session.submit("ask", "{}").await;
+    let read = format!(r#"{{"task_id":"{task}"}}"#);
+    let mut status = Value::Null;
+    while status["state"] != "input_required" {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        status = wrapped.session.good("get_task_status", &read).await;
+    }
+    let asked = &status["input_request"];
+    assert_eq!(asked["request"]["params"]["message"], "Sure?", "{status}");
+    let answer = json!({"task_id": task, "key": asked["key"], "response": {"action": "accept"}});
+    wrapped.session.good("give_task_input", &answer.to_string()).await;
+    let end = wrapped.session.end_of(&task).await;
+    assert_eq!(end["result"], json!({"action": "accept"}), "{end}");
 }
 
 /// A handler as others write them.

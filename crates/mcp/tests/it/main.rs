@@ -30,6 +30,8 @@ mod order;
 mod outcomes;
 mod personas;
 mod progress;
+#[cfg(feature = "url")]
+mod remote;
 mod session;
 mod submit;
 mod surface;
