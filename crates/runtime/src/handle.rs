@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raincheck_core::content::{Content, Json};
+use raincheck_core::error::Error;
 use raincheck_core::ids::{LaneId, ToolName};
 use raincheck_core::input::Input;
 use raincheck_core::progress::Progress;
@@ -211,6 +212,13 @@ impl Handle {
     /// Safe.
     pub async fn known_spec(&self, name: &str) -> Option<ToolSpec> {
         self.engine.tools.find_known(name).await.map(|tool| tool.spec.clone())
+    }
+
+    /// Says why a tool cannot be found: `unknown_tool`, or that its set may be one that does not know its
+    /// tools now.
+    #[must_use]
+    pub fn missing_tool(&self, name: &str) -> Error {
+        self.engine.tools.missing(name)
     }
 
     /// Returns the current instant of the engine's clock.

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use futures_util::future::{join_all, select_all};
 use tokio::sync::watch;
 
+use raincheck_core::error::{Error, Kind};
 use raincheck_core::tool::ToolSpec;
 
 use crate::executor::{Executor, StartReport};
@@ -82,6 +83,13 @@ impl Tools {
     pub(crate) async fn known(&self) {
         let unsure = self.sets.iter().filter(|source| source.changes.is_some());
         join_all(unsure.map(|source| source.set.known())).await;
+    }
+
+    /// Says why a tool cannot be found: that there is none, or that its set may be one that is not there.
+    pub(crate) fn missing(&self, name: &str) -> Error {
+        let absent = self.sets.iter().find_map(|source| source.set.absent());
+        absent
+            .unwrap_or_else(|| Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
     }
 
     /// Returns who may have something of an attempt left whose tool is gone.
@@ -172,7 +180,6 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use raincheck_core::content::Json;
-    use raincheck_core::error::Error;
 
     use super::*;
     use crate::functions::Functions;

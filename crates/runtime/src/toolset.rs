@@ -172,6 +172,11 @@ pub trait ToolSet: Send + Sync + 'static {
     /// when they cannot be known for now.
     async fn known(&self) {}
 
+    /// Says why the set does not know its tools, where it should: a call of a name that nobody has is told so.
+    fn absent(&self) -> Option<Error> {
+        None
+    }
+
     /// Names the lanes that the tools need. Asked once, at the start.
     fn lanes(&self) -> Vec<(LaneId, lane::Config)> {
         Vec::new()

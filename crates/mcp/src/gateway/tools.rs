@@ -55,6 +55,10 @@ impl ToolSet for Gateway {
         self.0.known().await;
     }
 
+    fn absent(&self) -> Option<Error> {
+        self.0.unlisted()
+    }
+
     fn lanes(&self) -> Vec<(LaneId, lane::Config)> {
         let settings = &self.0.settings;
         vec![(settings.lane.clone(), settings.config.clone())]

@@ -142,6 +142,14 @@ impl Upstream {
         }
     }
 
+    /// Says why no tools are known, while there should be some.
+    pub(super) fn unlisted(&self) -> Option<Error> {
+        if !self.listing().names.is_empty() || matches!(*self.state.borrow(), State::Up(_)) {
+            return None;
+        }
+        Some(self.absent())
+    }
+
     /// Says why the other server is not there: nothing was sent to it.
     pub(super) fn absent(&self) -> Error {
         match &*self.state.borrow() {

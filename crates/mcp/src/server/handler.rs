@@ -125,7 +125,12 @@ impl Session {
         }
         let registry = &roster.registry;
         let Some(owner) = registry.owner(&call.tool) else {
-            return Err(unknown_tool(&call.tool));
+            let missing = self.server.engine().missing_tool(&call.tool);
+            if missing.kind == Kind::UnknownTool {
+                return Err(unknown_tool(&call.tool));
+            }
+            let answer = registry.first().refuse(&inner.desk, &missing.into());
+            return Ok(result::result(answer, inner.options.is_structured).into());
         };
         let answer = match owner {
             Owner::Layer(layer) => {

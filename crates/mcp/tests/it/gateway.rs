@@ -303,6 +303,21 @@ async fn a_server_that_ends_at_once_is_started_a_few_times_and_then_only_by_a_ca
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_never_was_there_is_no_reason_to_call_a_tool_unknown() {
+    // [GATE-7]
+    let mut wrapped = Wrapped::of(Settings::default(), |_, _| vec![Act::End]).await;
+    let list = wrapped.session.request("tools/list", "{}").await;
+    assert!(list["result"]["tools"].as_array().is_some_and(|tools| !tools.is_empty()), "{list}");
+    let error = wrapped.session.refused("work", "{}").await;
+    assert_eq!(
+        (&error["code"], &error["guarantee"]),
+        (&json!("peer_not_ready"), &json!("not_executed"))
+    );
+    let submit = r#"{"tool_name":"work","inputs":{}}"#;
+    assert_eq!(wrapped.session.refused("submit_task", submit).await["code"], "peer_not_ready");
+}
+
+#[tokio::test(start_paused = true)]
 async fn tools_that_change_are_announced_and_listed() {
     // [GATE-5]
     let mut wrapped = Wrapped::of(Settings::default(), |message, _| {

@@ -56,8 +56,7 @@ impl Handle {
         let kernel = &self.engine.kernel;
         kernel.admit(Need::Work).await?;
         let Some(tool) = self.engine.tools.find_known(request.tool.as_str()).await else {
-            let message = format!("no tool is named `{}`", request.tool);
-            return Err(Error::new(Kind::UnknownTool, message));
+            return Err(self.engine.tools.missing(request.tool.as_str()));
         };
         let call = Call {
             tool: tool.spec.name.clone(),
