@@ -1,5 +1,6 @@
-//! Checks and generators for the repository: `cargo xtask tidy` and `cargo xtask docs`.
+//! Checks and generators for the repository: `cargo xtask tidy`, `cargo xtask docs` and `cargo xtask api`.
 
+mod api;
 mod docs;
 mod repository;
 mod tidy;
@@ -15,6 +16,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy   checks what no compiler checks: crate edges, file sizes, cited requirements, links
   docs   writes the generated parts of docs/ from the tables in crates/core and from the binaries,
          which `cargo build --workspace` has to have built
+  api    writes the list of what embedders can name, from the sources
 ";
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -22,6 +24,11 @@ fn main() -> anyhow::Result<ExitCode> {
     match env::args().nth(1).as_deref() {
         Some("tidy") => tidy(&repository),
         Some("docs") => docs(&repository),
+        Some("api") => {
+            let path = repository.root.join(api::PATH);
+            std::fs::write(path, api::listing(&repository))?;
+            Ok(ExitCode::SUCCESS)
+        }
         _ => {
             io::stderr().write_all(USAGE.as_bytes())?;
             Ok(ExitCode::from(2))

@@ -3,6 +3,7 @@
 mod citations;
 mod edges;
 mod files;
+mod lean;
 mod links;
 mod manifests;
 mod rooms;
@@ -12,8 +13,8 @@ use std::fmt;
 
 use anyhow::Context as _;
 
-use crate::docs;
 use crate::repository::Repository;
+use crate::{api, docs};
 
 /// Something that is not as the house wants it.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,6 +45,13 @@ pub(crate) fn faults(repository: &Repository) -> anyhow::Result<Vec<Fault>> {
     faults.extend(files::check(repository));
     faults.extend(citations::check(repository));
     faults.extend(links::check(repository));
+    faults.extend(lean::check(repository).context("checking what the default features bring")?);
+    if repository.file(api::PATH).map(|file| &*file.text).unwrap_or_default()
+        != api::listing(repository)
+    {
+        let words = "the API of embedders changed: write it anew with `cargo xtask api`, and look at the difference";
+        faults.push(Fault::new(api::PATH, words));
+    }
     for (path, _) in docs::outdated(repository, None)? {
         faults.push(Fault::new(path, "a generated part is out of date; run `cargo xtask docs`"));
     }
