@@ -175,6 +175,8 @@ mod tests {
         async fn ask(&self, method: &str, _: Json) -> Result<Json, Asking> {
             Json::of(&format!("{} {method}", self.0)).map_err(|_| Asking::Gone)
         }
+
+        async fn tell(&self, _: &str, _: Json) {}
     }
 
     async fn ask(askable: &Askable) -> Result<String, String> {
