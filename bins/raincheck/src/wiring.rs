@@ -24,8 +24,8 @@ use crate::{BINARY, THIS};
 pub(crate) enum Tools {
     /// The programs that the configuration names.
     Programs,
-    /// Those of another MCP server.
-    Wrapped(Gateway),
+    /// Those of another MCP server, and a text that is the same for the same command in the same folder.
+    Wrapped(Gateway, String),
 }
 
 /// Serves MCP on standard input and output, or over HTTP, until the client goes or the process is told
@@ -79,14 +79,14 @@ fn compose(
     };
     let card = card(shared, &file, &store);
     let caching = caching::options(&file, &store);
-    let settings = format!("{:?} {:?} {:?} {:?}", file.folder, file.tools, file.lanes, file.cache);
+    let settings = settings(&file, &tools);
     let mut server = Raincheck::builder()
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .scope(&shared.scope)
         .logs(FileLogs::new(&tasks));
     server = match tools {
         Tools::Programs => server.tools(programs(file.tools, &file.folder, &tasks, &store)?),
-        Tools::Wrapped(gateway) => server.gateway(gateway),
+        Tools::Wrapped(gateway, _) => server.gateway(gateway),
     };
     let plate = Plate::default();
     let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
@@ -144,6 +144,17 @@ fn programs(
     })
 }
 
+/// Says what two processes must have in common to share a store [ATTACH-4]: the tools, whose they are, and
+/// how they are run.
+fn settings(file: &File, tools: &Tools) -> String {
+    let File { folder, tools: programs, lanes, cache, wrap, .. } = file;
+    let wrapped = match tools {
+        Tools::Programs => None,
+        Tools::Wrapped(_, key) => Some((key, wrap)),
+    };
+    format!("{folder:?} {programs:?} {lanes:?} {cache:?} {wrapped:?}")
+}
+
 /// Names the folder beside a store where its tasks have their files.
 fn beside(store: &Path) -> Result<PathBuf, Failure> {
     let store =
@@ -192,7 +203,36 @@ fn card(shared: &Shared, file: &File, store: &Store) -> Card {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
     use std::time::Duration;
+
+    use raincheck::mcp::gateway::{Command, Gateway, Settings};
+    use raincheck_app::config;
+
+    use super::{Tools, settings};
+
+    #[test]
+    fn only_processes_that_wrap_the_same_command_with_the_same_rules_share() {
+        // [ATTACH-4]
+        let of = |key: &str, text: &str| {
+            let file = config::parse(text, PathBuf::from("/"), config::Overrides::default());
+            let (program, arguments) = (OsString::from("server"), Vec::new());
+            let command = Command { program, arguments, folder: None };
+            let gateway = Gateway::command(command, Settings::default());
+            settings(&file.expect("a sound file"), &Tools::Wrapped(gateway, key.to_owned()))
+        };
+        let one = of("a", "[wrap]\nconcurrency = 2\n[wrapped.rm]\nhidden = true\n");
+        assert_eq!(one, of("a", "[wrap]\nconcurrency = 2\n[wrapped.rm]\nhidden = true\n"));
+        for (key, text) in [
+            ("a", ""),
+            ("a", "[wrap]\nconcurrency = 2\n"),
+            ("a", "[wrap]\nconcurrency = 2\n[wrapped.rm]\nidempotent = true\nhidden = true\n"),
+            ("b", "[wrap]\nconcurrency = 2\n[wrapped.rm]\nhidden = true\n"),
+        ] {
+            assert_ne!(one, of(key, text), "{key} {text}");
+        }
+    }
 
     // [HOST-3]
     #[test]

@@ -54,13 +54,14 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
             ));
         }
     };
-    let shared = Shared { home: Some(paths.home.join("wrap").join(key)), ..shared.clone() };
+    let shared = Shared { home: Some(paths.home.join("wrap").join(&key)), ..shared.clone() };
     wiring::serve(&shared, serving, |host| {
         let settings = settings(&host.file.wrap, serving);
-        Ok(Tools::Wrapped(match behind {
+        let gateway = match behind {
             Behind::Command(command) => Gateway::command(command, settings),
             Behind::Url(remote) => Gateway::remote(remote, settings),
-        }))
+        };
+        Ok(Tools::Wrapped(gateway, key))
     })
 }
 
