@@ -91,6 +91,8 @@ fn compose(
     let plate = Plate::default();
     let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
     if let Store::Path(path) = store {
+        // The name of a store is that of its folder, with links resolved: it has to be there.
+        let created = create_folder_of(&path);
         let shown = plate.clone();
         server = server.sharing(
             Sharing::in_place(owner_of(&path))
@@ -99,7 +101,7 @@ fn compose(
                 .telling(move |standing| shown.show(*standing)),
         );
         let store = SqliteStore::new(Options::full(&path));
-        server = match create_folder_of(&path) {
+        server = match created {
             Ok(()) => server.store(store),
             Err(_) => server.store(PlacedStore::in_file(store, path, unplaced.clone())),
         };

@@ -180,6 +180,12 @@ impl Handle {
         self.engine.tools.specs()
     }
 
+    /// Says that a store that could not be opened may be open to this process by now: it is tried again
+    /// without waiting for a request.
+    pub fn open_again(&self) {
+        self.engine.kernel.phases.wanted.notify_one();
+    }
+
     /// Returns a number that is another after each change of the tools.
     #[must_use]
     pub fn specs_version(&self) -> u64 {

@@ -12,13 +12,14 @@ use raincheck_loopback::awake::timeout;
 use raincheck_loopback::client::Connection;
 use raincheck_loopback::endpoint;
 use raincheck_mcp::{Found, Lasting, Link, Owners, Server, StoreName, Streams, serve_shared};
+use raincheck_runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::hello::{Hello, PROTOCOL, Talk, Welcome};
-use super::seat::{Seat, Theirs};
+use super::seat::Theirs;
 use super::{Shared, Standing};
 use crate::builder::Begin;
 
@@ -33,6 +34,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_m
 pub(crate) struct Finder {
     shared: Shared,
     hello: Hello,
+    engine: Handle,
     begin: Mutex<Parts>,
 }
 
@@ -69,7 +71,7 @@ impl Finder {
     ) -> Self {
         let hello = hello(&shared, server, scope.as_str());
         let parts = Parts { wanted: Some(wanted), engine: Some(engine), owned: Some(owned) };
-        Self { shared, hello, begin: Mutex::new(parts) }
+        Self { shared, hello, engine: server.engine().clone(), begin: Mutex::new(parts) }
     }
 
     /// Serves one client, here or by the owner.
@@ -93,14 +95,16 @@ impl Finder {
         self.begin(|parts| [parts.wanted.take(), None]);
         let mut last = None;
         while !stop.is_cancelled() {
-            let seat = Arc::clone(&self.shared.seat);
-            let taken = spawn_blocking(move || seat.take()).await.unwrap_or(Err(None));
-            let Err(pid) = taken else {
+            let search = self.shared.seat.search();
+            let Err(pid) = self.take(search).await else {
                 self.own().await;
                 return;
             };
             if last.replace(pid) != Some(pid) {
-                self.apart(Theirs { pid, why: "which serves its own clients".to_owned() }).await;
+                let why = "which serves its own clients".to_owned();
+                if let Found::Ours(_) = self.apart(Theirs { pid, why }).await {
+                    return;
+                }
             }
             tokio::select! {
                 () = sleep(PAUSE) => {}
@@ -109,12 +113,16 @@ impl Finder {
         }
     }
 
-    async fn look(&self) -> Found {
+    /// Takes the seat for a search, or tells who has it.
+    async fn take(&self, search: u64) -> Result<(), Option<u32>> {
+        let seat = Arc::clone(&self.shared.seat);
+        spawn_blocking(move || seat.take(search)).await.unwrap_or(Err(None))
+    }
+
+    async fn look(&self, search: u64) -> Found {
         let (mut pause, most) = PAUSES;
         loop {
-            let seat = Arc::clone(&self.shared.seat);
-            let taken = spawn_blocking(move || seat.take()).await.unwrap_or(Err(None));
-            let Err(pid) = taken else { return self.own().await };
+            let Err(pid) = self.take(search).await else { return self.own().await };
             match self.reach(pid).await {
                 Reached::Come(link) => {
                     self.tell(Standing::Attached(pid.unwrap_or_default())).await;
@@ -166,15 +174,19 @@ impl Finder {
 
     async fn own(&self) -> Found {
         self.begin(|parts| [parts.engine.take(), parts.owned.take()]);
+        // It may run since this process was refused, and have found the store closed.
+        self.engine.open_again();
         tracing::info!("this server owns the store");
         self.tell(Standing::Owner).await;
         Found::Ours(self.shared.store())
     }
 
     async fn apart(&self, theirs: Theirs) -> Found {
-        let pid = theirs.pid;
-        tracing::warn!(pid, "the store belongs to another process, {}", theirs.why);
-        self.shared.seat.refused(theirs);
+        let (pid, why) = (theirs.pid, theirs.why.clone());
+        if !self.shared.seat.refused(theirs) {
+            return self.own().await;
+        }
+        tracing::warn!(pid, "the store belongs to another process, {why}");
         self.begin(|parts| [parts.engine.take(), None]);
         self.tell(Standing::Apart(pid)).await;
         Found::Apart
@@ -200,18 +212,14 @@ impl Finder {
 impl Owners for Finder {
     async fn find(&self) -> Found {
         self.begin(|parts| [parts.wanted.take(), None]);
-        if let Ok(found) = timeout(PATIENCE, self.look()).await {
+        let search = self.shared.seat.search();
+        if let Ok(found) = timeout(PATIENCE, self.look(search)).await {
             return found;
         }
-        let pid = owner(&self.shared.seat).await;
+        // The owner may have gone at the last moment.
+        let Err(pid) = self.take(search).await else { return self.own().await };
         self.apart(Theirs { pid, why: "which does not answer".to_owned() }).await
     }
-}
-
-/// Returns who has the seat.
-async fn owner(seat: &Arc<Seat>) -> Option<u32> {
-    let seat = Arc::clone(seat);
-    spawn_blocking(move || seat.take()).await.ok().and_then(|taken| taken.err().flatten())
 }
 
 /// Says who a process is.

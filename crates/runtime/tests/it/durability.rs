@@ -89,6 +89,19 @@ async fn a_store_that_cannot_be_opened_is_every_answer_until_it_can() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_may_be_open_by_now_is_opened_without_a_request() {
+    // [DUR-3] [ATTACH-5]
+    let store = Gated::new();
+    store.break_down();
+    let world = World::with(options(Functions::new()).with_store(store.clone()));
+    world.handle.lanes().await.expect_err("not open");
+    store.mend();
+    world.handle.open_again();
+    let opened = tokio::time::timeout(60 * SECOND, world.handle.opened());
+    assert!(opened.await.expect("nobody has to ask"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_breaks_down_refuses_and_the_engine_lives_on() {
     // [DUR-5]
     let gate = Gate::new();
