@@ -35,6 +35,7 @@ suite() { # NAME ARGUMENTS...: runs the suite; shows what it said when it failed
 for revision in 2025-11-25 2026-07-28; do
     suite "$revision" --suite all --spec-version "$revision" --expected-failures "expected-$revision.yml"
 done
-for scenario in tasks-lifecycle tasks-wire-fields tasks-request-state-removal tasks-request-headers; do
-    suite "$scenario" --scenario "$scenario"
+for scenario in lifecycle capability-negotiation wire-fields request-state-removal request-headers \
+    dispatch-and-envelope mrtr-input required-task-error mrtr-composition; do
+    suite "tasks-$scenario" --scenario "tasks-$scenario" --expected-failures expected-tasks.yml
 done

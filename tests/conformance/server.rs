@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use raincheck::core::content::{Content, Json};
 use raincheck::core::error::{Error, Kind};
+use raincheck::core::input::InputRequest;
 use raincheck::core::progress::Progress;
 use raincheck::core::task::Outcome;
 use raincheck::core::tool::{Hints, ToolSpec};
@@ -125,6 +126,13 @@ fn tools() -> Functions {
         })
         .with(long("slow_compute", &json!({"seconds": {"type": "number"}})), slow_compute)
         .with(long("test_tool_with_task", &none), slow_compute)
+        .with(
+            long("confirm_delete", &json!({"filename": {"type": "string"}})),
+            |_, context| async move { answered(&context, &["confirm"]).await },
+        )
+        .with(long("multi_input", &none), |_, context| async move {
+            answered(&context, &["first", "second"]).await
+        })
         .with(long("failing_job", &none), |_, _| async {
             sleep(Duration::from_millis(300)).await;
             Outcome::Failed(Error::new(Kind::ToolFailed, "the job failed"))
@@ -186,6 +194,24 @@ async fn progress(_: Attempt, context: TaskContext) -> Outcome {
         sleep(Duration::from_millis(300)).await;
     }
     Outcome::Succeeded(vec![text("done")])
+}
+
+/// Asks its caller, and answers with what it said.
+async fn answered(context: &TaskContext, keys: &[&'static str]) -> Outcome {
+    let schema = json!({"type": "object", "properties":
+        {"confirm": {"type": "boolean"}, "name": {"type": "string"}}});
+    let mut said = Vec::new();
+    for key in keys {
+        let question = match InputRequest::elicitation(*key, "Please confirm", &schema) {
+            Ok(question) => question,
+            Err(why) => return Outcome::Failed(Error::new(Kind::ToolFailed, why.to_string())),
+        };
+        match context.request_input(question).await {
+            Ok(answer) => said.push(answer.get().to_owned()),
+            Err(error) => return Outcome::Failed(error),
+        }
+    }
+    Outcome::Succeeded(vec![text(&said.join(" "))])
 }
 
 async fn slow_compute(attempt: Attempt, context: TaskContext) -> Outcome {
