@@ -147,6 +147,11 @@ impl Caller {
         self.key.as_ref()
     }
 
+    /// Tells whether an owner that is gone was asked the same before [ATTACH-6].
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| key.is_repeat)
+    }
+
     /// Tells the progress of the call to who asked for it.
     pub(crate) fn with_listener(mut self, listener: Option<Listener>) -> Self {
         self.listener = listener;

@@ -126,10 +126,15 @@ impl Session {
         let registry = &roster.registry;
         let Some(owner) = registry.owner(&call.tool) else {
             let missing = self.server.engine().missing_tool(&call.tool);
-            if missing.kind == Kind::UnknownTool {
+            let refused = if who.is_repeated() {
+                // Another process knew the tool, and may have begun the call.
+                self.as_repeated(missing.into(), &call, &who)
+            } else if missing.kind == Kind::UnknownTool {
                 return Err(unknown_tool(&call.tool));
-            }
-            let answer = registry.first().refuse(&inner.desk, &missing.into());
+            } else {
+                missing.into()
+            };
+            let answer = registry.first().refuse(&inner.desk, &refused);
             return Ok(result::result(answer, inner.options.is_structured).into());
         };
         let answer = match owner {
@@ -181,7 +186,7 @@ impl Session {
         let is_in_doubt = error.guarantee() == Some(Guarantee::NotExecuted)
             && error.kind != Kind::QueueFull
             && self.server.hints(&call.tool).is_none_or(|hints| !hints.read_only);
-        if !refused.is_read && is_in_doubt && who.key().is_some_and(|key| key.is_repeat) {
+        if !refused.is_read && is_in_doubt && who.is_repeated() {
             refused.error = refused.error.with_guarantee(Guarantee::Unknown);
         }
         refused
@@ -368,9 +373,16 @@ fn trace(context: &RequestContext<RoleServer>) -> Option<TraceContext> {
 /// Refuses a name in `tools/call`: a JSON-RPC error, with the error table's object as its data
 /// [CALL-5].
 fn unknown_tool(name: &str) -> ErrorData {
-    let name = text::escape(text::clip(name, 100)).into_owned();
-    tracing::debug!(tool = name, "a client called a tool that there is not");
-    refused(&Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
+    tracing::debug!(
+        tool = %text::escape(text::clip(name, 100)),
+        "a client called a tool that there is not"
+    );
+    refused(&no_such_tool(name))
+}
+
+fn no_such_tool(name: &str) -> Error {
+    let name = text::escape(text::clip(name, 100));
+    Error::new(Kind::UnknownTool, format!("no tool is named `{name}`"))
 }
 
 /// Refuses a request with the error table's object as its data: as a fault of the server where that is

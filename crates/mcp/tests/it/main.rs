@@ -32,6 +32,7 @@ mod personas;
 mod progress;
 #[cfg(feature = "url")]
 mod remote;
+mod repeats;
 mod session;
 mod submit;
 mod surface;
