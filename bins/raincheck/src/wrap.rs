@@ -8,6 +8,7 @@ use clap::Args;
 use raincheck::core::lane;
 use raincheck::mcp::gateway::{self, Adjust, BadRemote, Gateway, Remote, Settings};
 use raincheck_app::cli::{Serving, Shared};
+use raincheck_app::config::TokenFrom;
 use raincheck_app::paths::Paths;
 use raincheck_app::{Failure, config};
 use sha2::{Digest as _, Sha256};
@@ -44,7 +45,7 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
         }
         (None, [program, arguments @ ..]) => {
             let (program, arguments) = (program.clone(), arguments.to_vec());
-            let command = gateway::Command { program, arguments, folder: None };
+            let command = gateway::Command { program, arguments, ..gateway::Command::default() };
             (key(&wrap.command, &folder), Behind::Command(command))
         }
         (None, []) => {
@@ -58,7 +59,9 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
     wiring::serve(&shared, serving, |host| {
         let settings = settings(&host.file.wrap, serving);
         let gateway = match behind {
-            Behind::Command(command) => Gateway::command(command, settings),
+            Behind::Command(command) => {
+                Gateway::command(withheld(command, &host.file.http.tokens), settings)
+            }
             Behind::Url(remote) => Gateway::remote(remote, settings),
         };
         Ok(Tools::Wrapped(gateway, key))
@@ -69,6 +72,15 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
 enum Behind {
     Command(gateway::Command),
     Url(Remote),
+}
+
+/// Withholds the variables that hold tokens: who has one is an owner of this server.
+fn withheld(command: gateway::Command, tokens: &[(String, TokenFrom)]) -> gateway::Command {
+    let variables = tokens.iter().filter_map(|(_, from)| match from {
+        TokenFrom::Variable(name) => Some(name),
+        TokenFrom::File(_) => None,
+    });
+    variables.fold(command, gateway::Command::without)
 }
 
 /// Names a server by its URL; values of headers come from variables, so that no list of processes shows them.
@@ -175,6 +187,15 @@ mod tests {
         settings.adjust["slow"](&mut spec);
         assert_eq!(spec.wait, Duration::from_secs(1));
         assert_eq!(spec.run_timeout, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn the_server_behind_gets_no_token_of_ours() {
+        // [GATE-14] [SEC-8]
+        let text = "[http.tokens]\nci = { env = \"CI_TOKEN\" }\nbob = { file = \"t\" }\n";
+        let file = config::parse(text, PathBuf::from("/"), config::Overrides::default());
+        let tokens = file.expect("a sound file").http.tokens;
+        assert_eq!(withheld(gateway::Command::new("x"), &tokens).without, ["CI_TOKEN"]);
     }
 
     #[test]

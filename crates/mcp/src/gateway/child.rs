@@ -28,9 +28,16 @@ const MAX_LINE: usize = 64 << 10;
 /// How many of its last lines are shown when it does not start.
 const N_LAST: usize = 8;
 
-/// A program, its arguments, and where it runs. It gets the whole environment of this process: it is
-/// configured as if it were started by the client itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How long the last lines of standard error are waited for.
+const LAST_LINES: Duration = Duration::from_millis(150);
+
+/// What the names of variables begin with that configure this process.
+const OURS: &str = "RAINCHECK_";
+
+/// A program, its arguments, and where it runs. It gets the environment of this process, as if it were started
+/// by the client itself, but for what is ours: variables whose names begin with `RAINCHECK_`, and those that
+/// are [named](Self::without).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// The program.
     pub program: OsString,
@@ -38,13 +45,22 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     /// The folder that it runs in; that of this process where none is named.
     pub folder: Option<PathBuf>,
+    /// Variables of the environment that it does not get.
+    pub without: Vec<OsString>,
 }
 
 impl Command {
     /// Names a program.
     #[must_use]
     pub fn new(program: impl Into<OsString>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), folder: None }
+        Self { program: program.into(), ..Self::default() }
+    }
+
+    /// Withholds a variable of the environment, such as one that holds a secret of ours.
+    #[must_use]
+    pub fn without(mut self, variable: impl Into<OsString>) -> Self {
+        self.without.push(variable.into());
+        self
     }
 
     /// Adds an argument.
@@ -71,6 +87,10 @@ impl Connect for Command {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        let names = std::env::vars_os().map(|(name, _)| name);
+        for name in withheld(names, &self.without) {
+            command.env_remove(name);
+        }
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
@@ -88,6 +108,12 @@ impl Connect for Command {
         let beside = Box::pin(attend(child, stderr, end.clone(), Arc::clone(calls)));
         Ok(Wires { reader: Box::new(stdout), writer: Box::new(stdin), beside, end })
     }
+}
+
+/// Returns the variables that a program does not get.
+fn withheld(names: impl Iterator<Item = OsString>, named: &[OsString]) -> Vec<OsString> {
+    let is_ours = |name: &OsString| name.as_encoded_bytes().starts_with(OURS.as_bytes());
+    names.filter(is_ours).chain(named.iter().cloned()).collect()
 }
 
 /// Reads what the program says on standard error until it ends, and ends it when told to.
@@ -112,7 +138,7 @@ async fn attend(
     group.kill();
     if !is_heard {
         // What it said last is on its way.
-        let _ = timeout(GRACE, heard).await;
+        let _ = timeout(LAST_LINES, heard).await;
     }
     Why { words: ended(status), said: last.text() }
 }
@@ -213,4 +239,19 @@ impl Group {
     fn terminate(&self) {}
 
     fn kill(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_configures_the_gateway_is_withheld() {
+        // [GATE-14] [SEC-8]
+        let names =
+            ["PATH", "RAINCHECK_HTTP_TOKEN", "RAINCHECK_STORE", "CI_TOKEN", "MY_RAINCHECK_X"];
+        let command = Command::new("x").without("CI_TOKEN");
+        let withheld = withheld(names.iter().map(OsString::from), &command.without);
+        assert_eq!(withheld, ["RAINCHECK_HTTP_TOKEN", "RAINCHECK_STORE", "CI_TOKEN"]);
+    }
 }
