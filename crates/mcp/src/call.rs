@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Content;
@@ -22,7 +22,7 @@ use raincheck_core::time::Timestamp;
 use raincheck_runtime::{Handle, Request, Submission, View, Waited};
 
 use crate::answer::{Answer, Mark, own};
-use crate::caller::{Caller, PassOn, RequestKey, unwanted};
+use crate::caller::{Caller, PassOn, RequestKey, SURFACE_CAP, unwanted};
 
 /// What became of a call.
 #[derive(Debug)]
@@ -91,6 +91,37 @@ async fn submit_in_turn(
         RequestKey::own(&mut submission);
     }
     Ok(submission)
+}
+
+/// Waits until the tools are known that others have to name first, within what the caller waits for [CALL-2].
+///
+/// # Errors
+/// Why they are not: a name that nobody knows may be one of them.
+pub(crate) async fn known(engine: &Handle, who: &Caller) -> Result<(), Error> {
+    let wait = who.wait(SURFACE_CAP);
+    tokio::select! {
+        biased;
+        known = engine.specs_known() => known,
+        () = who.gone(wait) => Err(unwanted()),
+        () = sleep(wait) => {
+            let message = "the tools of the server behind this one are not known yet: it is still starting";
+            Err(Error::new(Kind::PeerNotReady, message))
+        }
+    }
+}
+
+/// As [`known`], for a tool by its name: with one that is known there is nothing to wait for. Calls after this
+/// one do not wait for it [CALL-7].
+///
+/// # Errors
+/// As of [`known`], where the tool is none of those that are known.
+pub(crate) async fn known_tool(engine: &Handle, tool: &str, who: &Caller) -> Result<(), Error> {
+    if engine.spec(tool).is_some() {
+        return Ok(());
+    }
+    who.begins_nothing();
+    let known = known(engine, who).await;
+    if engine.spec(tool).is_some() { Ok(()) } else { known }
 }
 
 /// Runs a tool for a caller that has no id of its task; a caller that goes away meanwhile ends it as

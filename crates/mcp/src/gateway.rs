@@ -7,7 +7,7 @@
 //! The rooms of this folder, from the bottom: `message` reads lines, `link` is one connection, `connect`
 //! makes one, `calls` knows which calls are under way and hears what is said about them, `listing` and
 //! `outcome` read what the other server names and answers, `upstream` holds a connection and makes another
-//! when it ends, `tools` is what the engine sees, `passage` passes on
+//! when it ends (`restarts` says when), `tools` is what the engine sees, `passage` passes on
 //! resources and prompts, `asking` the questions of the other server.
 
 mod asking;
@@ -22,6 +22,7 @@ mod outcome;
 mod passage;
 #[cfg(feature = "url")]
 mod remote;
+mod restarts;
 mod settings;
 mod tools;
 mod upstream;

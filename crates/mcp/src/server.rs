@@ -28,7 +28,7 @@ use raincheck_core::content::Json;
 use raincheck_runtime::{Handle, View};
 
 use crate::answer::Answer;
-use crate::call::Told;
+use crate::call::{self, Told};
 use crate::caller::Caller;
 use crate::surface::{Answered, Call, Desk, Face, Surface};
 
@@ -113,9 +113,11 @@ impl Server {
     }
 
     /// Returns what `tools/list` shows: the same on every connection. The first list waits until the tools
-    /// are known.
-    async fn list(&self) -> Vec<Tool> {
-        self.engine().specs_known().await;
+    /// are known, within what the client waits for; what is known later is told as a change.
+    async fn list(&self, who: &Caller) -> Vec<Tool> {
+        if let Err(error) = call::known(self.engine(), who).await {
+            tracing::info!(%error, "the list of tools is not complete");
+        }
         self.roster().list.clone()
     }
 
@@ -152,7 +154,7 @@ impl Server {
         let told = tells.then_some(true);
         capabilities.resources = has_resources.then(|| {
             let mut resources = ResourcesCapability::default();
-            (resources.subscribe, resources.list_changed) = (told, told);
+            resources.list_changed = told;
             resources
         });
         capabilities.prompts = has_prompts.then(|| {

@@ -3,12 +3,14 @@
 mod arguments;
 mod cursor;
 mod envelope;
+mod members;
 mod schema;
 mod strict;
 
 pub(crate) use self::arguments::{Argument, Fields, Whole, list};
 pub(crate) use self::cursor::Binding;
 pub(crate) use self::envelope::{Code, Id, Invalid, Message, parse};
+pub(crate) use self::members::Members;
 pub(crate) use self::schema::Validators;
 pub(crate) use self::strict::read as read_strictly;
 

@@ -198,33 +198,21 @@ impl Handle {
         self.engine.tools.watch()
     }
 
-    /// Waits until every tool set knows its tools, or cannot know them for now.
+    /// Waits until every tool set knows its tools.
+    ///
+    /// # Errors
+    /// Of a set that does not know them yet: a name that nobody knows may be one of them.
     ///
     /// # Cancel safety
     /// Safe.
-    pub async fn specs_known(&self) {
-        self.engine.tools.known().await;
+    pub async fn specs_known(&self) -> Result<(), Error> {
+        self.engine.tools.known().await
     }
 
     /// Finds a tool by its name.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<ToolSpec> {
         self.engine.tools.find(name).map(|tool| tool.spec.clone())
-    }
-
-    /// Finds a tool by its name, once its set knows its tools.
-    ///
-    /// # Cancel safety
-    /// Safe.
-    pub async fn known_spec(&self, name: &str) -> Option<ToolSpec> {
-        self.engine.tools.find_known(name).await.map(|tool| tool.spec.clone())
-    }
-
-    /// Says why a tool cannot be found: `unknown_tool`, or that its set may be one that does not know its
-    /// tools now.
-    #[must_use]
-    pub fn missing_tool(&self, name: &str) -> Error {
-        self.engine.tools.missing(name)
     }
 
     /// Returns the current instant of the engine's clock.

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use futures_util::future::{join_all, select_all};
 use tokio::sync::watch;
 
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::Error;
 use raincheck_core::tool::ToolSpec;
 
 use crate::executor::{Executor, StartReport};
@@ -70,26 +70,28 @@ impl Tools {
         self.table().by_name.get(name).cloned()
     }
 
-    /// Finds a tool, once its set knows its tools.
-    pub(crate) async fn find_known(&self, name: &str) -> Option<Arc<Tool>> {
+    /// Finds a tool, once its set knows its tools; `None` where no set has it.
+    ///
+    /// # Errors
+    /// Of a set that does not know its tools yet: it may be one of them.
+    pub(crate) async fn find_known(&self, name: &str) -> Result<Option<Arc<Tool>>, Error> {
         if let Some(tool) = self.find(name) {
-            return Some(tool);
+            return Ok(Some(tool));
         }
-        self.known().await;
-        self.find(name)
+        let known = self.known().await;
+        match self.find(name) {
+            Some(tool) => Ok(Some(tool)),
+            None => known.map(|()| None),
+        }
     }
 
     /// Waits until every set knows its tools.
-    pub(crate) async fn known(&self) {
+    ///
+    /// # Errors
+    /// Of the first set that does not know them yet.
+    pub(crate) async fn known(&self) -> Result<(), Error> {
         let unsure = self.sets.iter().filter(|source| source.changes.is_some());
-        join_all(unsure.map(|source| source.set.known())).await;
-    }
-
-    /// Says why a tool cannot be found: that there is none, or that its set may be one that is not there.
-    pub(crate) fn missing(&self, name: &str) -> Error {
-        let absent = self.sets.iter().find_map(|source| source.set.absent());
-        absent
-            .unwrap_or_else(|| Error::new(Kind::UnknownTool, format!("no tool is named `{name}`")))
+        join_all(unsure.map(|source| source.set.known())).await.into_iter().collect()
     }
 
     /// Returns who may have something of an attempt left whose tool is gone.

@@ -168,13 +168,12 @@ pub trait ToolSet: Send + Sync + 'static {
         None
     }
 
-    /// Waits until the set knows its tools, where somebody else has to name them first. It is over also
-    /// when they cannot be known for now.
-    async fn known(&self) {}
-
-    /// Says why the set does not know its tools, where it should: a call of a name that nobody has is told so.
-    fn absent(&self) -> Option<Error> {
-        None
+    /// Waits until the set knows its tools, where somebody else has to name them first.
+    ///
+    /// # Errors
+    /// Why they are not known yet: a name that nobody knows may be one of them. Nothing was executed.
+    async fn known(&self) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Names the lanes that the tools need. Asked once, at the start.

@@ -9,15 +9,29 @@ use serde_json::value::RawValue;
 use raincheck_core::content::Json;
 use raincheck_core::log::{Level, Stream};
 use raincheck_core::progress::Progress;
+use raincheck_core::scope::Scope;
 use raincheck_core::text;
 use raincheck_runtime::TaskContext;
 
 /// The longest line that is kept of what is said, in bytes.
 const MAX_SAID: usize = 16 << 10;
 
+/// Said in the log of a call once lines were left out of it.
+const LEFT_OUT: &str = "calls of several owners are under way, and the wrapped server does not say which one \
+                        its lines belong to: they are left out here until one owner is left";
+
 /// The calls under way, by their progress token.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Mutex<HashMap<String, TaskContext>>);
+pub(super) struct Calls(Mutex<HashMap<String, UnderWay>>);
+
+/// A call under way.
+#[derive(Debug)]
+struct UnderWay {
+    context: TaskContext,
+    owner: Scope,
+    /// Whether its log says that lines were left out.
+    is_told: bool,
+}
 
 /// A call under way, for as long as this value lives.
 #[derive(Debug)]
@@ -34,32 +48,38 @@ impl Drop for Entered {
 
 impl Calls {
     /// Notes that a call is under way.
-    pub(super) fn enter(self: &Arc<Self>, token: &str, context: TaskContext) -> Entered {
-        self.all().insert(token.to_owned(), context);
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        token: &str,
+        context: TaskContext,
+        owner: Scope,
+    ) -> Entered {
+        let call = UnderWay { context, owner, is_told: false };
+        self.all().insert(token.to_owned(), call);
         Entered { calls: Arc::clone(self), token: token.to_owned() }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, TaskContext>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, UnderWay>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the one call that is under way; `None` where there are several, or none.
     pub(super) fn only(&self) -> Option<TaskContext> {
         let all = self.all();
-        all.values().next().filter(|_| all.len() == 1).cloned()
+        all.values().next().filter(|_| all.len() == 1).map(|call| call.context.clone())
     }
 
     /// Hears how far a call is.
     pub(super) fn progress(&self, params: &RawValue) {
         let Ok(said) = serde_json::from_str::<Said<'_>>(params.get()) else { return };
-        let context = self.all().get(said.token).cloned();
+        let context = self.all().get(said.token).map(|call| call.context.clone());
         if let Some(context) = context {
             context.progress(said.progress());
         }
     }
 
-    /// Hears a message for people: it goes into the log of the calls that are under way. The other server
-    /// does not say which one it belongs to.
+    /// Hears a message for people: it goes into the log of the calls that are under way, where they are of one
+    /// owner. The other server does not say which one it belongs to.
     pub(super) async fn message(&self, params: &RawValue) {
         let Ok(message) = serde_json::from_str::<Message<'_>>(params.get()) else { return };
         let level = match message.level {
@@ -88,10 +108,27 @@ impl Calls {
 
     async fn log(&self, stream: Stream, level: Level, words: &str) {
         let words = text::clip(words, MAX_SAID);
-        let contexts: Vec<TaskContext> = self.all().values().cloned().collect();
+        let (contexts, is_shared) = self.hearers();
         for context in contexts {
-            context.log(stream, level, words).await;
+            if is_shared {
+                context.log(Stream::Control, Level::Info, LEFT_OUT).await;
+            } else {
+                context.log(stream, level, words).await;
+            }
         }
+    }
+
+    /// Returns in whose logs a line belongs. With calls of several owners it belongs in none [SCOPE-2]: then
+    /// those are returned that are yet to say so, and `true`.
+    fn hearers(&self) -> (Vec<TaskContext>, bool) {
+        let mut all = self.all();
+        let first = all.values().next().map(|call| call.owner.clone());
+        let is_shared = all.values().any(|call| Some(&call.owner) != first.as_ref());
+        let contexts = all.values_mut().filter_map(|call| {
+            let is_hearing = !is_shared || !std::mem::replace(&mut call.is_told, true);
+            is_hearing.then(|| call.context.clone())
+        });
+        (contexts.collect(), is_shared)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use raincheck_core::content::Json;
@@ -25,6 +27,9 @@ const MAX_LINE: usize = 64 << 20;
 
 /// How many lines may wait to be written. A server that does not read so many is given up.
 const MAX_UNREAD: usize = 4096;
+
+/// How long is still read of a server that closed its input.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// How many questions of the other server are answered at once.
 const MAX_ASKED: usize = 64;
@@ -57,22 +62,60 @@ pub(super) enum Failure {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Link {
-    out: mpsc::Sender<Outgoing>,
+    out: mpsc::Sender<Arc<Outgoing>>,
     pending: Mutex<HashMap<u64, oneshot::Sender<Result<Json, RpcError>>>>,
     next_id: AtomicU64,
+    /// Fires when the connection is to end: nothing is put into its queue any more.
     over: CancellationToken,
+    /// Set once nothing is written any more, and whoever waited was told.
+    has_ended: AtomicBool,
 }
 
-/// A line to be written, and the flag that says that its writing began.
+/// A line to be written. It is there until its writing begins, or until it is withdrawn.
 #[derive(Debug)]
-struct Outgoing {
-    line: String,
-    begun: Arc<AtomicBool>,
+struct Outgoing(Mutex<Line>);
+
+#[derive(Debug)]
+enum Line {
+    Waiting(String),
+    Withdrawn,
+    Begun,
+}
+
+impl Outgoing {
+    fn new(line: String) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Line::Waiting(line))))
+    }
+
+    fn now(&self) -> MutexGuard<'_, Line> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the line to write it; `None` where it was withdrawn.
+    fn begin(&self) -> Option<String> {
+        let mut line = self.now();
+        match std::mem::replace(&mut *line, Line::Begun) {
+            Line::Waiting(text) => Some(text),
+            before @ (Line::Withdrawn | Line::Begun) => {
+                *line = before;
+                None
+            }
+        }
+    }
+
+    /// Takes the line back; tells whether nothing of it was written, nor will be.
+    fn withdraw(&self) -> bool {
+        let mut line = self.now();
+        if matches!(*line, Line::Waiting(_)) {
+            *line = Line::Withdrawn;
+        }
+        matches!(*line, Line::Withdrawn)
+    }
 }
 
 /// What is to be written to a connection.
 #[derive(Debug)]
-pub(super) struct Outbox(mpsc::Receiver<Outgoing>);
+pub(super) struct Outbox(mpsc::Receiver<Arc<Outgoing>>);
 
 impl Link {
     /// Makes a connection, and what [`run`](Self::run) writes of it.
@@ -83,6 +126,7 @@ impl Link {
             pending: Mutex::default(),
             next_id: AtomicU64::new(1),
             over: CancellationToken::new(),
+            has_ended: AtomicBool::new(false),
         };
         (Arc::new(link), Outbox(lines))
     }
@@ -92,9 +136,10 @@ impl Link {
         self.over.is_cancelled()
     }
 
-    /// Ends the connection: whoever waits for an answer gets none.
+    /// Ends the connection, of which nothing is written any more: whoever waits for an answer gets none.
     pub(super) fn end(&self) {
         self.over.cancel();
+        self.has_ended.store(true, Ordering::SeqCst);
         self.pending().clear();
     }
 
@@ -103,12 +148,13 @@ impl Link {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.pending().insert(id, answer);
-        let begun = self.put(message::request(Some(id), method, Some(params)));
-        if self.is_over() {
-            // Whoever ended it may have looked before this one was there.
+        let line = self.put(message::request(Some(id), method, Some(params)));
+        if self.has_ended.load(Ordering::SeqCst) {
+            // Whoever ended it may have looked before this one was there. Before that end, its line may
+            // still be written.
             self.pending().remove(&id);
         }
-        Asked { id, link: Arc::clone(self), answered, begun }
+        Asked { id, link: Arc::clone(self), answered, line }
     }
 
     /// Makes a request and waits for its result.
@@ -125,14 +171,13 @@ impl Link {
         self.put(message::request(None, method, params));
     }
 
-    fn put(&self, line: String) -> Arc<AtomicBool> {
-        let begun = Arc::default();
-        let outgoing = Outgoing { line, begun: Arc::clone(&begun) };
-        if self.out.try_send(outgoing).is_err() {
+    fn put(&self, line: String) -> Arc<Outgoing> {
+        let line = Outgoing::new(line);
+        if self.out.try_send(Arc::clone(&line)).is_err() {
             // It is full of what was not read, or over already.
             self.over.cancel();
         }
-        begun
+        line
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Json, RpcError>>>> {
@@ -147,10 +192,16 @@ impl Link {
         outbox: Outbox,
         hears: &dyn Hears,
     ) -> &'static str {
-        let why = tokio::select! {
-            why = self.read(reader, hears) => why,
-            why = write(writer, outbox) => why,
-            () = self.over.cancelled() => "it does not read what it is sent",
+        let why = {
+            let mut reading = pin!(self.read(reader, hears));
+            tokio::select! {
+                why = &mut reading => why,
+                why = write(writer, outbox) => {
+                    // It may have answered before it closed its input.
+                    timeout(LAST_WORDS, reading).await.unwrap_or(why)
+                }
+                () = self.over.cancelled() => "it does not read what it is sent",
+            }
         };
         self.end();
         why
@@ -181,7 +232,7 @@ impl Link {
                     answers.spawn(async move {
                         let line = message::answer(&id, &answering.await);
                         // Nobody waits for it once the connection is over.
-                        let _ = out.send(Outgoing { line, begun: Arc::default() }).await;
+                        let _ = out.send(Outgoing::new(line)).await;
                     });
                 }
                 Incoming::Notification { method, params } => hears.notified(&method, params).await,
@@ -205,8 +256,8 @@ impl Link {
 }
 
 async fn write(mut writer: impl AsyncWrite + Unpin, Outbox(mut lines): Outbox) -> &'static str {
-    while let Some(Outgoing { mut line, begun }) = lines.recv().await {
-        begun.store(true, Ordering::Release);
+    while let Some(outgoing) = lines.recv().await {
+        let Some(mut line) = outgoing.begin() else { continue };
         line.push('\n');
         if writer.write_all(line.as_bytes()).await.is_err() || writer.flush().await.is_err() {
             return "it closed its input";
@@ -215,14 +266,15 @@ async fn write(mut writer: impl AsyncWrite + Unpin, Outbox(mut lines): Outbox) -
     "nobody needs it any more"
 }
 
-/// A request that waits for its answer. Dropping it forgets the request; the other server is not told.
+/// A request that waits for its answer. Dropping it forgets the request, and takes it back where nothing of
+/// it was written; the other server is not told.
 #[derive(Debug)]
 pub(super) struct Asked {
     /// The id of the request.
     pub(super) id: u64,
     link: Arc<Link>,
     answered: oneshot::Receiver<Result<Json, RpcError>>,
-    begun: Arc<AtomicBool>,
+    line: Arc<Outgoing>,
 }
 
 impl Asked {
@@ -234,12 +286,13 @@ impl Asked {
         match (&mut self.answered).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(error)) => Err(Failure::Refused(error)),
-            Err(_) => Err(Failure::Lost { is_written: self.begun.load(Ordering::Acquire) }),
+            Err(_) => Err(Failure::Lost { is_written: !self.line.withdraw() }),
         }
     }
 
-    /// Tells the other server that the answer is not wanted any more.
-    pub(super) fn cancel(&self, reason: &str) {
+    /// Tells the other server that the answer is not wanted any more; returns whether it ever heard of the
+    /// request. Of one that was not written nothing is.
+    pub(super) fn cancel(&self, reason: &str) -> bool {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Cancelled<'a> {
@@ -247,20 +300,23 @@ impl Asked {
             reason: &'a str,
         }
         let params = Cancelled { request_id: self.id, reason };
+        if self.line.withdraw() {
+            return false;
+        }
         self.link.notify("notifications/cancelled", Some(params));
+        true
     }
 }
 
 impl Drop for Asked {
     fn drop(&mut self) {
+        self.line.withdraw();
         self.link.pending().remove(&self.id);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
     use super::*;
@@ -340,5 +396,72 @@ mod tests {
         let (why, ()) = tokio::join!(link.run(reader, writer, outbox, &Deaf), talk);
         assert_eq!(why, "it does not read what it is sent");
         drop(theirs);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_answer_of_a_server_that_closed_its_input_is_read() {
+        // [GATE-7]
+        let (ours, mut answers) = tokio::io::duplex(4096);
+        let (input, gone) = tokio::io::duplex(4096);
+        drop(gone);
+        let (link, outbox) = Link::new();
+        let talk = async {
+            let mut asked = link.ask("work", 1);
+            let answering = async {
+                // Its input broke a while ago.
+                tokio::time::sleep(LAST_WORDS / 2).await;
+                let answer = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n";
+                answers.write_all(answer).await.expect("read");
+                drop(answers);
+            };
+            let (answered, ()) = tokio::join!(asked.answer(), answering);
+            assert_eq!(answered.expect("its last answer").get(), "7");
+        };
+        let (why, ()) = tokio::join!(link.run(ours, input, outbox, &Deaf), talk);
+        assert_eq!(why, CLOSED);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_cancelled_before_it_was_written_never_is() {
+        // [GATE-6] [LEASE-9]
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let (link, outbox) = Link::new();
+        let (reader, writer) = tokio::io::split(ours);
+        let talk = async {
+            let first = link.ask("one", "x".repeat(1000));
+            let mut second = link.ask("two", 2);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert!(!second.cancel("enough"), "nothing of it was written");
+            assert!(first.cancel("enough"), "it may run");
+            let mut all = String::new();
+            let mut lines = BufReader::new(&mut theirs).lines();
+            for _ in 0..2 {
+                all += &lines.next_line().await.expect("a line").expect("a line");
+            }
+            assert!(all.contains("\"one\"") && all.contains("\"requestId\":1"), "{all}");
+            assert!(!all.contains("\"two\"") && !all.contains("\"requestId\":2"), "{all}");
+            link.end();
+            let lost = second.answer().await.expect_err("withdrawn");
+            assert!(matches!(lost, Failure::Lost { is_written: false }), "{lost:?}");
+        };
+        tokio::join!(link.run(reader, writer, outbox, &Deaf), talk);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_that_is_full_says_nothing_of_what_is_in_it() {
+        // [GATE-7] [LEASE-3]: its line may still be written while the connection is ending.
+        let (link, Outbox(mut lines)) = Link::new();
+        let mut asked = link.ask("work", 1);
+        for _ in 0..=MAX_UNREAD {
+            link.notify("more", None::<()>);
+        }
+        let late = link.ask("late", 2);
+        assert!(link.is_over());
+        assert!(link.pending().contains_key(&asked.id), "nobody knows yet");
+        assert!(lines.try_recv().expect("the first").begin().is_some(), "the writer is at it");
+        link.end();
+        let lost = asked.answer().await;
+        assert!(matches!(lost, Err(Failure::Lost { is_written: true })), "{lost:?}");
+        drop(late);
     }
 }

@@ -17,6 +17,9 @@ use super::settings::Settings;
 const MAX_PAGES: usize = 1000;
 const MAX_TOOLS: usize = 10_000;
 
+/// How many bytes of pages are taken.
+const MAX_BYTES: usize = 16 << 20;
+
 /// The longest name of a tool, in bytes.
 const MAX_NAME: usize = 128;
 
@@ -101,9 +104,17 @@ impl Annotations {
 pub(super) async fn ask(link: &Arc<Link>, settings: &Settings) -> Result<Listing, Failure> {
     let mut described = Vec::new();
     let mut cursor: Option<String> = None;
+    let mut n_bytes = 0;
     for _ in 0..MAX_PAGES {
         let asked = Asked { cursor: cursor.as_deref() };
         let page = link.request("tools/list", asked).await?;
+        n_bytes += page.get().len();
+        if n_bytes > MAX_BYTES {
+            tracing::warn!(
+                "the wrapped server names tools in more than 16 MiB: the rest is left out"
+            );
+            break;
+        }
         let Ok(page) = page.read::<Page>() else {
             tracing::warn!(
                 "the wrapped server answered tools/list with something else than a list"

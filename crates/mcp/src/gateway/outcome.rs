@@ -1,9 +1,11 @@
 //! What the other server answered, as the outcome of a task.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Guarantee, Kind};
@@ -11,6 +13,9 @@ use raincheck_core::task::Outcome;
 use raincheck_core::text;
 
 use super::message::RpcError;
+
+/// How deep two values are compared.
+const MAX_DEPTH: usize = 64;
 
 /// How much of what a failed call said is shown, in bytes.
 const MAX_SAID: usize = 16 << 10;
@@ -52,8 +57,8 @@ pub(super) fn read(result: &Json) -> Outcome {
         return Outcome::Failed(broken("it is no object, or its `content` is no list"));
     };
     if let Some(other) = answered.result_type.filter(|kind| kind != "complete") {
-        let other = text::escape(text::clip(&other, 100)).into_owned();
-        return Outcome::Failed(broken(&format!("its `resultType` is `{other}`")));
+        let error = broken("its `resultType` is another than `complete`");
+        return Outcome::Failed(error.with_quoted(text::clip(&other, 100), None));
     }
     let blocks = answered.content.unwrap_or_default();
     let structured = answered.structured_content.filter(|json| json.get() != "null");
@@ -64,23 +69,27 @@ pub(super) fn read(result: &Json) -> Outcome {
         // Old servers answer with other members.
         return Outcome::Succeeded(vec![Content::Json(result.clone())]);
     }
-    let mirrored = structured.as_ref().and_then(|json| json.read::<Value>().ok());
-    let parts = blocks.iter().filter_map(|block| part(block, mirrored.as_ref()));
+    let parts = blocks.iter().filter_map(|block| part(block, structured.as_ref()));
+    let parts: Vec<Content> = parts.collect();
     Outcome::Succeeded(structured.map(Content::Json).into_iter().chain(parts).collect())
 }
 
 /// Makes a part of a block; a text that says what the structured content says, as the protocol asks for, is
 /// not needed a second time.
-fn part(block: &Json, mirrored: Option<&Value>) -> Option<Content> {
+fn part(block: &Json, structured: Option<&Json>) -> Option<Content> {
     let Ok(typed) = block.read::<Typed>() else { return Some(Content::Verbatim(block.clone())) };
     let is_plain = typed.annotations.is_none() && typed.meta.is_none();
     Some(match (typed.r#type.as_str(), typed.text, typed.data, typed.mime_type) {
         ("text", Some(words), _, _) => {
             let json = Json::parse(words.as_str()).ok().filter(is_compound);
-            let is_mirror = mirrored.is_some()
-                && json.as_ref().and_then(|json| json.read::<Value>().ok()).as_ref() == mirrored;
+            let is_mirror = structured
+                .zip(json.as_ref())
+                .is_some_and(|(structured, json)| is_same(structured.get(), json.get(), MAX_DEPTH));
             if is_mirror {
                 return None;
+            }
+            if !is_plain {
+                return Some(Content::Verbatim(block.clone()));
             }
             match json {
                 Some(json) => Content::Json(json),
@@ -97,6 +106,41 @@ fn part(block: &Json, mirrored: Option<&Value>) -> Option<Content> {
         ("resource", ..) if is_text_resource(block) => Content::Json(block.clone()),
         _ => Content::Verbatim(block.clone()),
     })
+}
+
+/// Tells whether two texts say the same, up to a depth: members in any order, numbers and words by what is
+/// written. Numbers that are written in two ways are two numbers: a rounded one must not stand for the exact one.
+fn is_same(one: &str, other: &str, depth: usize) -> bool {
+    let Some(deeper) = depth.checked_sub(1) else { return false };
+    let first = |text: &str| text.trim_start().bytes().next();
+    match (first(one), first(other)) {
+        (Some(b'{'), Some(b'{')) => {
+            let (one, other) = (members(one), members(other));
+            one.zip(other).is_some_and(|(one, other)| {
+                one.len() == other.len()
+                    && one.iter().all(|(name, value)| {
+                        let value = value.get();
+                        other.get(name).is_some_and(|it| is_same(value, it.get(), deeper))
+                    })
+            })
+        }
+        (Some(b'['), Some(b'[')) => {
+            let items = |text| serde_json::from_str::<Vec<&RawValue>>(text).ok();
+            items(one).zip(items(other)).is_some_and(|(one, other)| {
+                one.len() == other.len()
+                    && one.iter().zip(&other).all(|(one, it)| is_same(one.get(), it.get(), deeper))
+            })
+        }
+        (Some(b'"'), Some(b'"')) => {
+            let words = |text| serde_json::from_str::<String>(text).ok();
+            words(one).is_some_and(|one| Some(one) == words(other))
+        }
+        _ => one.trim() == other.trim(),
+    }
+}
+
+fn members(text: &str) -> Option<BTreeMap<String, &RawValue>> {
+    serde_json::from_str(text).ok()
 }
 
 /// Tells whether a text is an object or a list: other texts stay the words they are.
@@ -205,6 +249,21 @@ mod tests {
                 Content::Text("7".into()),
                 Content::Binary { mime: "image/png".into(), data: Vec::from(*b"png").into() }
             ]
+        );
+        let said = r#"{"type":"text","text":"hi","annotations":{"audience":["user"]}}"#;
+        assert_eq!(
+            parts(&format!(r#"{{"content":[{said}]}}"#)),
+            [Content::Verbatim(json(said))],
+            "what is said of a text stays with it"
+        );
+        let exact = r#"{"type":"text","text":"{\"n\":12345678901234567890123}"}"#;
+        assert_eq!(
+            parts(&format!(
+                r#"{{"content":[{exact}],"structuredContent":{{"n":12345678901234567890124}}}}"#
+            ))
+            .len(),
+            2,
+            "numbers that a float cannot tell apart are two"
         );
         let link = r#"{"type":"resource_link","uri":"a:b","name":"n"}"#;
         let annotated =

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
@@ -25,6 +25,9 @@ use super::outcome;
 
 /// How long an answer is still taken after a cancel was sent: one that was on its way counts [CANCEL-5].
 const LAST_WORD: Duration = Duration::from_millis(500);
+
+/// How long after the gateway its engine may still tell attempts to stop.
+const END_OF_ENGINE: Duration = Duration::from_secs(5);
 
 /// The parameters of `tools/call`.
 #[derive(Serialize)]
@@ -51,12 +54,8 @@ impl ToolSet for Gateway {
         Some(self.0.changes.clone())
     }
 
-    async fn known(&self) {
-        self.0.known().await;
-    }
-
-    fn absent(&self) -> Option<Error> {
-        self.0.unlisted()
+    async fn known(&self) -> Result<(), Error> {
+        self.0.known().await
     }
 
     fn lanes(&self) -> Vec<(LaneId, lane::Config)> {
@@ -84,24 +83,27 @@ impl Executor for Gateway {
         let listed = attempt.record.task.tool.as_str();
         let token = format!("{}.{}", context.id(), context.attempt_number());
         let stop = context.cancellation_token().clone();
+        let mut ready = upstream.settings.ready;
         loop {
+            let from = context.running_time();
             let link = tokio::select! {
                 biased;
                 () = stop.cancelled() => return not_begun(&context).await,
                 link = upstream.up() => match link {
                     Ok(link) => link,
-                    Err(error) => return Outcome::Failed(error),
+                    Err(error) => return not_there(error, upstream.is_over(), &context).await,
                 },
-                () = context.sleep(upstream.settings.ready) => {
-                    return Outcome::Failed(upstream.absent());
-                }
+                () = context.sleep(ready) => return Outcome::Failed(upstream.absent()),
             };
+            // All waits of a call together have one limit.
+            ready = ready.saturating_sub(context.running_time().saturating_sub(from));
             // The list may have changed while the call was in line.
             let Some(name) = upstream.listing().names.get(listed).cloned() else {
                 let message = format!("the wrapped server has no tool `{listed}` any more");
                 return Outcome::Failed(Error::new(Kind::UnknownTool, message));
             };
-            let _entered = upstream.calls.enter(&token, context.clone());
+            let scope = attempt.record.task.scope.clone();
+            let _entered = upstream.calls.enter(&token, context.clone(), scope);
             let meta = Meta { progress_token: &token };
             let params = Params { name: &name, arguments: &attempt.inputs, meta };
             let mut asked = link.ask("tools/call", params);
@@ -147,6 +149,16 @@ fn unknown(kind: Kind, message: &str) -> Error {
     Error::new(kind, message).with_guarantee(Guarantee::Unknown)
 }
 
+/// Ends an attempt that found no server. At the end of the gateway the engine is about to end as well, and
+/// the task is to stay in line.
+async fn not_there(error: Error, is_over: bool, context: &TaskContext) -> Outcome {
+    let stop = context.cancellation_token();
+    if is_over && timeout(END_OF_ENGINE, stop.cancelled()).await.is_ok() {
+        return not_begun(context).await;
+    }
+    Outcome::Failed(error)
+}
+
 /// Ends an attempt of which nothing was sent.
 async fn not_begun(context: &TaskContext) -> Outcome {
     if context.stop_reason() != Some(StopReason::Shutdown) {
@@ -168,7 +180,9 @@ async fn cancel(mut asked: Asked, context: &TaskContext) -> Outcome {
         Some(StopReason::Shutdown) => "the gateway ends",
         Some(StopReason::Cancelled | StopReason::Lost) | None => "it was cancelled",
     };
-    asked.cancel(reason);
+    if !asked.cancel(reason) {
+        return not_begun(context).await;
+    }
     if context.stop_reason() == Some(StopReason::Shutdown) {
         let message = "the gateway ended during the call";
         return Outcome::Failed(unknown(Kind::WorkerLost, message));
@@ -178,7 +192,12 @@ async fn cancel(mut asked: Asked, context: &TaskContext) -> Outcome {
         answer = asked.answer() => match answer {
             Ok(result) => outcome::read(&result),
             // What it says to a cancelled call is that it was cancelled.
-            Err(_) => Outcome::Cancelled,
+            Err(Failure::Refused(error)) if error.code != LOST => Outcome::Cancelled,
+            // The end of a connection is no end of the work.
+            Err(Failure::Refused(_) | Failure::Lost { .. }) => {
+                context.protocol().given_up();
+                Outcome::Cancelled
+            }
         },
         () = sleep(LAST_WORD.min(Limits::default().grace)) => {
             context.protocol().given_up();

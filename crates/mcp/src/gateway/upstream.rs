@@ -1,13 +1,13 @@
 //! The other server: a connection that is held, and made again when it ends.
 
+use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -20,43 +20,65 @@ use raincheck_runtime::{Handle, ToolsChanged};
 use super::asking::Askable;
 use super::calls::Calls;
 use super::connect::{CLOSED, Connect, Why, Wires};
-use super::link::{Answering, Failure, Hears, Link, Outbox};
+use super::link::{Answering, Failure, Hears, Link};
 use super::listing::{self, Listing};
 use super::message::RpcError;
+use super::restarts::{Next, Restarts};
 use super::settings::Settings;
 use crate::surface::{Notice, Notices};
 
 /// The revision that the other server is spoken to in: the last one in which a server may ask its client.
 const REVISION: &str = "2025-11-25";
 
-/// The pause before the other server is started again: at first, and at most. It doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
-/// The pause between two starts once it was started too often.
-const GIVEN_UP_PAUSE: Duration = Duration::from_secs(30);
-
-/// After this time a connection counts as a good one.
-const STABLE: Duration = Duration::from_secs(60);
-
 /// How long the other server has to end.
 const END: Duration = Duration::from_millis(900);
 
+/// How long is still read of a server that has ended: its last answer may be on its way.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// The pause between two questions for tools that changed.
+const ASK_PAUSE: Duration = Duration::from_millis(250);
+
+/// How many requests for resources, prompts and completions are passed on at once.
+const MAX_PASSING: usize = 8;
+
 /// Where the other server stands.
 #[derive(Clone, Debug)]
-pub(super) enum State {
-    /// Nobody has asked for it yet.
+enum State {
+    /// Nobody has asked for it yet. Whoever does starts it.
     Idle,
-    /// It is being started.
+    /// It is being started, or is about to be.
     Starting,
     /// It is there.
     Up(Arc<Link>),
     /// It ended, and is started again after a pause.
     Down(Arc<Why>),
-    /// It ended too often: only a call starts it.
-    GivenUp(Arc<Why>),
+    /// It ended too often, the last time just now: calls are refused.
+    Resting(Arc<Why>),
+    /// It ended too often, a while ago: a call starts it.
+    OnCall(Arc<Why>),
     /// Nothing starts it any more.
     Over,
+}
+
+impl State {
+    /// Tells whether somebody who wants the other server is what starts it.
+    const fn is_for_calls(&self) -> bool {
+        matches!(self, Self::Idle | Self::OnCall(_))
+    }
+
+    const fn is_starting(&self) -> bool {
+        matches!(self, Self::Starting)
+    }
+
+    /// Tells whether there is an answer for whoever waits for a connection.
+    fn is_settled(&self) -> bool {
+        match self {
+            Self::Up(link) => !link.is_over(),
+            Self::Resting(_) | Self::Over => true,
+            Self::Idle | Self::Starting | Self::Down(_) | Self::OnCall(_) => false,
+        }
+    }
 }
 
 /// The other server.
@@ -65,7 +87,8 @@ pub(super) struct Upstream {
     pub(super) calls: Arc<Calls>,
     pub(super) changes: ToolsChanged,
     connect: Box<dyn Connect>,
-    listing: RwLock<Arc<Listing>>,
+    /// The tools as they were named last; `None` before they were named at all.
+    listing: RwLock<Option<Arc<Listing>>>,
     /// What the other server says that it can do.
     capabilities: RwLock<Value>,
     /// Whom it can ask something.
@@ -73,8 +96,8 @@ pub(super) struct Upstream {
     /// What it tells our clients.
     pub(super) notices: Notices,
     state: watch::Sender<State>,
-    /// Rings when somebody wants the other server.
-    wanted: Notify,
+    /// Room for what is passed on beside calls.
+    pub(super) passing: Semaphore,
     /// Rings when it says that its tools changed.
     changed: Notify,
 }
@@ -91,32 +114,62 @@ impl Upstream {
             askable: Arc::default(),
             notices: Notices::new(),
             state: watch::Sender::new(State::Idle),
-            wanted: Notify::new(),
+            passing: Semaphore::new(MAX_PASSING),
             changed: Notify::new(),
         }
     }
 
     /// Returns the tools as they were named last; while the other server is away they stay.
     pub(super) fn listing(&self) -> Arc<Listing> {
-        Arc::clone(&self.listing.read().unwrap_or_else(PoisonError::into_inner))
+        self.listed().unwrap_or_default()
     }
 
-    /// Waits until the tools are known, or cannot be known for now.
-    pub(super) async fn known(&self) {
-        self.want();
-        let mut state = self.state.subscribe();
-        let is_known = |state: &State| match state {
-            State::Idle | State::Starting => !self.listing().names.is_empty(),
-            State::Up(_) | State::Down(_) | State::GivenUp(_) | State::Over => true,
-        };
-        // A server that takes longer is listed when it is there.
-        let _ = timeout(self.settings.start, state.wait_for(is_known)).await;
+    fn listed(&self) -> Option<Arc<Listing>> {
+        self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn want(&self) {
-        if matches!(*self.state.borrow(), State::Idle | State::GivenUp(_)) {
-            self.wanted.notify_one();
+    /// Waits until the tools are known. Once they were named they are, whatever became of the other server.
+    ///
+    /// # Errors
+    /// Why they are not known yet: a name that nobody else knows may be one of them.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn known(&self) -> Result<(), Error> {
+        if self.listed().is_some() {
+            return Ok(());
         }
+        self.want();
+        let most = self.settings.ready.max(self.settings.start);
+        // At the end of the gateway its engine ends as well, and gives back what waits here.
+        let settled = self.until(|state| state.is_settled() && !matches!(state, State::Over));
+        match timeout(most, settled).await {
+            Ok(State::Resting(why)) => Err(self.away(&why)),
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.absent()),
+        }
+    }
+
+    /// Starts the other server where only somebody who wants it does.
+    fn want(&self) {
+        self.state.send_if_modified(|state| {
+            let is_started = state.is_for_calls();
+            if is_started {
+                *state = State::Starting;
+            }
+            is_started
+        });
+    }
+
+    async fn until(&self, is_there: impl Fn(&State) -> bool) -> State {
+        let mut state = self.state.subscribe();
+        // The sender is ours: the wait can not fail.
+        state.wait_for(|state| is_there(state)).await.map_or(State::Over, |state| state.clone())
+    }
+
+    /// Tells whether nothing starts the other server any more.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(*self.state.borrow(), State::Over)
     }
 
     /// Waits for a connection.
@@ -128,32 +181,19 @@ impl Upstream {
     /// Safe.
     pub(super) async fn up(&self) -> Result<Arc<Link>, Error> {
         self.want();
-        let mut state = self.state.subscribe();
-        let settled = |state: &State| match state {
-            State::Up(link) => !link.is_over(),
-            State::GivenUp(_) | State::Over => true,
-            State::Idle | State::Starting | State::Down(_) => false,
-        };
-        let found = state.wait_for(settled).await.map(|state| state.clone());
-        match found {
-            Ok(State::Up(link)) => Ok(link),
-            Ok(State::GivenUp(why)) => Err(self.away(&why)),
-            _ => Err(self.not_there("the gateway ends")),
+        match self.until(State::is_settled).await {
+            State::Up(link) => Ok(link),
+            State::Resting(why) => Err(self.away(&why)),
+            State::Over | State::Idle | State::Starting | State::Down(_) | State::OnCall(_) => {
+                Err(self.not_there("the gateway ends"))
+            }
         }
-    }
-
-    /// Says why no tools are known, while there should be some.
-    pub(super) fn unlisted(&self) -> Option<Error> {
-        if !self.listing().names.is_empty() || matches!(*self.state.borrow(), State::Up(_)) {
-            return None;
-        }
-        Some(self.absent())
     }
 
     /// Says why the other server is not there: nothing was sent to it.
     pub(super) fn absent(&self) -> Error {
         match &*self.state.borrow() {
-            State::Down(why) | State::GivenUp(why) => self.away(why),
+            State::Down(why) | State::Resting(why) | State::OnCall(why) => self.away(why),
             State::Idle | State::Starting | State::Up(_) | State::Over => {
                 self.not_there("it has not answered yet")
             }
@@ -175,43 +215,53 @@ impl Upstream {
     /// Holds the connection until `stop` fires.
     pub(super) async fn run(&self, engine: &Handle, stop: &CancellationToken) {
         tokio::select! {
-            () = self.wanted.notified() => {}
+            _ = self.until(State::is_starting) => {}
             _ = engine.opened() => {}
             () = stop.cancelled() => {}
         }
-        let mut n_failed = 0;
+        let mut restarts = Restarts::new(self.settings.restarts);
         while !stop.is_cancelled() {
-            let from = engine.running_time();
             self.state.send_replace(State::Starting);
-            let why = self.hold(stop).await;
+            let mut since = None;
+            let why = self.hold(engine, stop, &mut since).await;
             if stop.is_cancelled() {
                 break;
             }
-            let is_stable = engine.running_time().saturating_sub(from) >= STABLE;
-            n_failed = if is_stable { 1 } else { n_failed + 1 };
-            tracing::warn!(server = self.connect.name(), %why, said = %text::escape(&why.said), n_failed, "the wrapped server is away");
-            let next = async {
-                if n_failed > self.settings.restarts {
-                    self.state.send_replace(State::GivenUp(Arc::new(why)));
-                    self.wanted.notified().await;
-                    let since = engine.running_time().saturating_sub(from);
-                    engine.sleep(GIVEN_UP_PAUSE.saturating_sub(since)).await;
-                } else {
-                    self.state.send_replace(State::Down(Arc::new(why)));
-                    let doubled = FIRST_PAUSE.saturating_mul(1 << (n_failed - 1).min(16));
-                    engine.sleep(doubled.min(LONGEST_PAUSE)).await;
-                }
-            };
+            let lived = since.map(|since| engine.running_time().saturating_sub(since));
+            let next = restarts.ended(lived);
+            tracing::warn!(server = self.connect.name(), %why, said = %text::escape(&why.said), n_failed = restarts.n_failed(), "the wrapped server is away");
             tokio::select! {
-                () = next => {}
+                () = self.pause(engine, next, why) => {}
                 () = stop.cancelled() => {}
             }
         }
         self.state.send_replace(State::Over);
     }
 
-    /// Makes a connection and holds it to its end.
-    async fn hold(&self, stop: &CancellationToken) -> Why {
+    /// Waits until the other server is to be started again.
+    async fn pause(&self, engine: &Handle, next: Next, why: Why) {
+        let why = Arc::new(why);
+        match next {
+            Next::Again(pause) => {
+                self.state.send_replace(State::Down(why));
+                engine.sleep(pause).await;
+            }
+            Next::OnCall(rest) => {
+                self.state.send_replace(State::Resting(Arc::clone(&why)));
+                engine.sleep(rest).await;
+                self.state.send_replace(State::OnCall(why));
+                self.until(State::is_starting).await;
+            }
+        }
+    }
+
+    /// Makes a connection and holds it to its end. `since` is when its handshake was over.
+    async fn hold(
+        &self,
+        engine: &Handle,
+        stop: &CancellationToken,
+        since: &mut Option<Duration>,
+    ) -> Why {
         let connected = tokio::select! {
             connected = self.connect.connect(&self.calls) => connected,
             () = stop.cancelled() => return Why::new("the gateway ends"),
@@ -222,49 +272,62 @@ impl Upstream {
         };
         let (link, outbox) = Link::new();
         let talked = {
-            let io: (_, _, Outbox) = (reader, writer, outbox);
+            let mut running = pin!(link.run(reader, writer, outbox, self));
             tokio::select! {
-                why = link.run(io.0, io.1, io.2, self) => Err(why.to_owned()),
-                why = self.talk(&link) => Err(why),
-                why = &mut beside => Ok(why),
-                () = stop.cancelled() => Err("the gateway ends".to_owned()),
+                why = &mut running => Err(Why::new(why)),
+                why = self.talk(engine, &link, since) => Err(why),
+                why = &mut beside => {
+                    // What it wrote before it ended is read to its end.
+                    let _ = timeout(LAST_WORDS, running).await;
+                    Ok(why)
+                }
+                () = stop.cancelled() => Err(Why::new("the gateway ends")),
             }
         };
         // The streams are closed now; what is under way is lost.
         link.end();
         match talked {
             Ok(why) => why,
-            Err(words) => {
+            Err(seen) => {
                 end.cancel();
                 // How a program ended says more than that its streams did.
                 match timeout(END, beside).await {
-                    Ok(why) if words == CLOSED => why,
-                    Ok(why) => Why { words, ..why },
-                    Err(_) => Why::new(words),
+                    Ok(why) if seen.words == CLOSED => why,
+                    Ok(why) if seen.said.is_empty() => Why { said: why.said, ..seen },
+                    _ => seen,
                 }
             }
         }
     }
 
     /// Shakes hands, asks for the tools, and asks again whenever they changed; returns what went wrong.
-    async fn talk(&self, link: &Arc<Link>) -> String {
-        let begun = timeout(self.settings.start, self.begin(link)).await;
-        match begun {
+    async fn talk(&self, engine: &Handle, link: &Arc<Link>, since: &mut Option<Duration>) -> Why {
+        let is_first = self.listed().is_none();
+        match timeout(self.settings.start, self.begin(link)).await {
             Ok(Ok(())) => {}
-            Ok(Err(failure)) => return words(&failure),
-            Err(_) => return "it did not answer the handshake in time".to_owned(),
+            Ok(Err(failure)) => return reason(&failure),
+            Err(_) => return Why::new("it did not answer the handshake in time"),
         }
         tracing::info!(server = self.connect.name(), "the wrapped server is there");
+        *since = Some(engine.running_time());
         self.state.send_replace(State::Up(Arc::clone(link)));
+        if !is_first {
+            // What it has may be something else than before it ended.
+            self.notices.tell(Notice::ResourcesChanged);
+            self.notices.tell(Notice::PromptsChanged);
+        }
         loop {
             self.changed.notified().await;
-            match listing::ask(link, &self.settings).await {
-                Ok(listing) => self.set(listing),
-                Err(failure) => tracing::warn!(
-                    reason = words(&failure),
+            let asked = timeout(self.settings.start, listing::ask(link, &self.settings)).await;
+            match asked {
+                Ok(Ok(listing)) => self.set(listing),
+                Ok(Err(failure)) => tracing::warn!(
+                    reason = %reason(&failure),
                     "the changed tools of the wrapped server are not known"
                 ),
+                Err(_) => tracing::warn!("the wrapped server does not name its changed tools"),
             }
+            engine.sleep(ASK_PAUSE).await;
         }
     }
 
@@ -295,28 +358,28 @@ impl Upstream {
     }
 
     fn set(&self, listing: Listing) {
-        if self.listing().is_like(&listing) {
+        let before = self.listed();
+        let is_as_before = before.as_ref().is_some_and(|before| before.is_like(&listing));
+        if is_as_before {
             return;
         }
-        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(listing);
-        self.changes.tell();
-    }
-}
-
-fn words(failure: &Failure) -> String {
-    match failure {
-        Failure::Lost { .. } => CLOSED.to_owned(),
-        Failure::Refused(error) => {
-            let said = text::escape(text::clip(&error.message, 300)).into_owned();
-            format!("it refused the handshake with the error {}: {said}", error.code)
+        let is_news = before.is_some() || !listing.names.is_empty();
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listing));
+        if is_news {
+            self.changes.tell();
         }
     }
 }
 
-/// The parameters of `notifications/resources/updated`.
-#[derive(Deserialize)]
-struct Updated {
-    uri: String,
+/// Says why a handshake came to nothing; what the other server said stands apart [CALL-8].
+fn reason(failure: &Failure) -> Why {
+    match failure {
+        Failure::Lost { .. } => Why::new(CLOSED),
+        Failure::Refused(error) => Why {
+            words: format!("it refused the handshake with the error {}", error.code),
+            said: text::clip(&error.message, 300).to_owned(),
+        },
+    }
 }
 
 #[async_trait]
@@ -330,11 +393,6 @@ impl Hears for Upstream {
                 self.notices.tell(Notice::ResourcesChanged);
             }
             ("notifications/prompts/list_changed", _) => self.notices.tell(Notice::PromptsChanged),
-            ("notifications/resources/updated", Some(params)) => {
-                if let Ok(Updated { uri }) = serde_json::from_str(params.get()) {
-                    self.notices.tell(Notice::ResourceUpdated(uri));
-                }
-            }
             _ => {}
         }
     }

@@ -25,7 +25,7 @@ use super::registry::{Owner, Registry};
 use super::requests::Written;
 use super::{Server, line, lists, panics, peer, result};
 use crate::answer::Refused;
-use crate::call::Told;
+use crate::call::{Told, known_tool};
 use crate::caller::{Caller, Connection, Listener};
 use crate::surface::{Call, Extension, Method};
 
@@ -120,22 +120,26 @@ impl Session {
         let mut roster = inner.roster();
         if roster.registry.owner(&call.tool).is_none() {
             // Its set may not know its tools yet.
-            self.server.engine().specs_known().await;
+            let known = known_tool(self.server.engine(), &call.tool, &who).await;
             roster = inner.roster();
+            if let (Err(error), None) = (known, roster.registry.owner(&call.tool)) {
+                if who.is_cancelled() {
+                    return Err(over());
+                }
+                let refused = self.as_repeated(error.into(), &call, &who);
+                let answer = roster.registry.first().refuse(&inner.desk, &refused);
+                return Ok(result::result(answer, inner.options.is_structured).into());
+            }
         }
         let registry = &roster.registry;
         let Some(owner) = registry.owner(&call.tool) else {
-            let missing = self.server.engine().missing_tool(&call.tool);
-            let refused = if who.is_repeated() {
+            if who.is_repeated() {
                 // Another process knew the tool, and may have begun the call.
-                self.as_repeated(missing.into(), &call, &who)
-            } else if missing.kind == Kind::UnknownTool {
-                return Err(unknown_tool(&call.tool));
-            } else {
-                missing.into()
-            };
-            let answer = registry.first().refuse(&inner.desk, &refused);
-            return Ok(result::result(answer, inner.options.is_structured).into());
+                let refused = self.as_repeated(no_such_tool(&call.tool).into(), &call, &who);
+                let answer = registry.first().refuse(&inner.desk, &refused);
+                return Ok(result::result(answer, inner.options.is_structured).into());
+            }
+            return Err(unknown_tool(&call.tool));
         };
         let answer = match owner {
             Owner::Layer(layer) => {
@@ -258,6 +262,12 @@ impl Session {
                 return answer.map(|json| line::verbatim(&json)).map_err(|error| refused(&error));
             }
         }
+        if method.name == "resources/read"
+            && roster.registry.layers().iter().any(|layer| layer.has_resources())
+        {
+            let words = "`uri` is no address of this server";
+            return Err(refused(&Error::new(Kind::InvalidParams, words)));
+        }
         let name = text::escape(text::clip(&method.name, 100)).into_owned();
         tracing::debug!(method = name, "a client asked for a method that there is not");
         let words = format!("no method is named `{name}`");
@@ -309,7 +319,7 @@ impl ServerHandler for Session {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let listed = async {
             if self.server.has_live_tools() {
@@ -322,7 +332,8 @@ impl ServerHandler for Session {
                 // Every list is one page, and gives none out.
                 return Err(ErrorData::invalid_params(NO_CURSOR, None));
             }
-            Ok(ListToolsResult::with_all_items(self.server.list().await))
+            let who = self.caller(&context);
+            Ok(ListToolsResult::with_all_items(self.server.list(&who).await))
         };
         panics::caught(listed).await.unwrap_or_else(|_| Err(panicked()))
     }

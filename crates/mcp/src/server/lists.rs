@@ -11,6 +11,10 @@ use raincheck_core::error::{Error, Kind};
 
 use crate::caller::Caller;
 use crate::surface::{Desk, Layer, Method};
+use crate::wire::Members;
+
+/// Where a page says how the list goes on.
+const NEXT: &str = "nextCursor";
 
 /// Returns the layers that have a part of a list; empty for what is no such list.
 pub(super) fn parts(method: &str, layers: &[Arc<dyn Layer>]) -> Vec<Arc<dyn Layer>> {
@@ -58,18 +62,26 @@ pub(super) async fn answer(
     Err(failed.unwrap_or_else(bad_cursor))
 }
 
-/// Says in a page where the list goes on.
+/// Says in a page where the list goes on. The rest of the page stays the bytes that it is.
 fn followed(page: &Json, place: usize, n_parts: usize) -> Result<Json, Error> {
-    let mut page: Map<String, Value> =
-        page.read().map_err(|error| Error::new(Kind::InvalidResponse, error.to_string()))?;
-    let next = match page.remove("nextCursor") {
-        Some(Value::String(cursor)) => Some(format!("{place}.{cursor}")),
-        _ => (place + 1 < n_parts).then(|| format!("{}.", place + 1)),
+    let Some(mut members) = Members::read(page) else {
+        return Err(Error::new(Kind::InvalidResponse, "a page of a list is no object"));
     };
-    if let Some(next) = next {
-        page.insert("nextCursor".to_owned(), next.into());
+    let given = members.get(NEXT).and_then(|text| serde_json::from_str::<String>(text).ok());
+    let next = match given {
+        Some(cursor) => Some(format!("{place}.{cursor}")),
+        None => (place + 1 < n_parts).then(|| format!("{}.", place + 1)),
+    };
+    members.remove(NEXT);
+    match next {
+        Some(next) => {
+            let next = Json::of(&next);
+            let next =
+                next.map_err(|error| Error::new(Kind::InvalidResponse, error.to_string()))?;
+            Ok(members.with(&[(NEXT, &next)]))
+        }
+        None => Ok(members.with(&[])),
     }
-    json(&page)
 }
 
 fn read(cursor: &Value, n_parts: usize) -> Result<(usize, Option<String>), Error> {
@@ -104,6 +116,11 @@ mod tests {
         assert_eq!(next(r#"{"resources":[],"nextCursor":"a.b"}"#, 0), "0.a.b");
         assert_eq!(next(r#"{"resources":[]}"#, 0), "1.");
         assert_eq!(next(r#"{"resources":[]}"#, 1), Value::Null);
+        let odd = page(r#"{"z":[{"size":1e2,"a":123456789012345678901234567890}],"b":1.0}"#);
+        assert_eq!(
+            followed(&odd, 0, 2).expect("an object").get(),
+            r#"{"z":[{"size":1e2,"a":123456789012345678901234567890}],"b":1.0,"nextCursor":"1."}"#
+        );
         assert_eq!(read(&"0.a.b".into(), 2), Ok((0, Some("a.b".to_owned()))));
         assert_eq!(read(&"1.".into(), 2), Ok((1, None)));
         for odd in [Value::from("2."), "x".into(), "".into(), 7.into(), "-1.a".into()] {

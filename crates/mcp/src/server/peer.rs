@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, CustomRequest, ProgressNotificationParam, ProgressToken,
-    ResourceUpdatedNotificationParam, ServerRequest,
+    ClientResult, CustomRequest, ProgressNotificationParam, ProgressToken, ServerRequest,
 };
 use rmcp::service::{Peer, ServiceError};
 use tokio::sync::broadcast;
@@ -64,9 +63,6 @@ pub(super) async fn tell(
         let told = match notice {
             Notice::ResourcesChanged => client.notify_resource_list_changed().await,
             Notice::PromptsChanged => client.notify_prompt_list_changed().await,
-            Notice::ResourceUpdated(uri) => {
-                client.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
-            }
         };
         if let Err(error) = told {
             tracing::debug!(%error, "a client was not told of a change");

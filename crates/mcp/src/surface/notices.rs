@@ -6,12 +6,10 @@ use tokio::sync::broadcast;
 const CAPACITY: usize = 64;
 
 /// Something that a layer tells every client that is connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The list of resources is another.
     ResourcesChanged,
-    /// What is behind an address is another.
-    ResourceUpdated(String),
     /// The list of prompts is another.
     PromptsChanged,
 }

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use raincheck_core::content::Json;
+use raincheck_core::scope::Scope;
 use raincheck_mcp::gateway::{Gateway, ServerHandler, Settings};
-use raincheck_runtime::Options;
+use raincheck_runtime::{Options, Request};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::task::JoinSet;
@@ -210,6 +212,36 @@ async fn progress_and_messages_of_the_server_are_those_of_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_owner_reads_nothing_of_what_another_does() {
+    // [GATE-4] [SCOPE-2]
+    let n_calls = AtomicU32::new(0);
+    let mut wrapped = Wrapped::of(Settings::default(), move |message, _| {
+        if message["method"] != "tools/call" {
+            return usual(message, &["slow"]).unwrap_or_default();
+        }
+        let number = n_calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let said = json!({"level": "info", "data": format!("of call {number}")});
+        let said =
+            say(&json!({"jsonrpc": "2.0", "method": "notifications/message", "params": said}));
+        vec![said, Act::Say(format!("noise of call {number}"))]
+    })
+    .await;
+    let task = wrapped.session.submit("slow", "{}").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let inputs = Json::parse("{}").expect("JSON");
+    let other = Request::new("slow", inputs, Scope::new("other"));
+    wrapped.session.handle.submit(other).await.expect("accepted");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let read = format!(r#"{{"task_id":"{task}"}}"#);
+    let log = wrapped.session.good("tail_task_logs", &read).await;
+    let lines = log["lines"].as_array().expect("lines");
+    let lines: Vec<&str> = lines.iter().filter_map(|line| line["message"].as_str()).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines[..2], ["of call 1", "noise of call 1"]);
+    assert!(lines[2].contains("several owners"), "once: {lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_reaches_the_server_and_its_end_is_not_claimed() {
     // [GATE-6] [CANCEL-2] [LEASE-10]
     let mut wrapped = Wrapped::of(Settings::default(), |message, _| {
@@ -318,6 +350,96 @@ async fn a_server_that_never_was_there_is_no_reason_to_call_a_tool_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_is_not_unknown_because_the_first_start_failed() {
+    // [GATE-1] [GATE-7] [LEASE-9]
+    let mut wrapped = Wrapped::of(Settings::default(), |message, number| {
+        match (message["method"].as_str(), number) {
+            (Some("initialize"), 1) => vec![Act::End],
+            (Some("tools/call"), _) => vec![result(message, &json!({"content": []}))],
+            _ => usual(message, &["work"]).unwrap_or_default(),
+        }
+    })
+    .await;
+    let task = wrapped.session.submit("work", "{}").await;
+    assert_eq!(wrapped.session.end_of(&task).await["state"], "succeeded");
+    let refused = wrapped.session.call("typo", "{}").await;
+    assert!(refused.raw["error"].is_object(), "now its tools are known: {}", refused.raw);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_starts_is_said_to_be_away_with_its_reason() {
+    // [GATE-7] [CALL-2] [CALL-8]
+    let mut wrapped = Wrapped::of(Settings::default(), |message, _| {
+        let id = &message["id"];
+        let error = json!({"code": -32000, "message": "planted"});
+        vec![say(&json!({"jsonrpc": "2.0", "id": id, "error": error}))]
+    })
+    .await;
+    let mut answer = wrapped.session.call("work", "{}").await;
+    for _ in 0..2 {
+        let from = tokio::time::Instant::now();
+        let list = wrapped.session.request("tools/list", "{}").await;
+        assert!(list["result"]["tools"].is_array(), "{list}");
+        assert!(from.elapsed() < Duration::from_secs(25), "within what a client waits");
+        answer = wrapped.session.call("work", "{}").await;
+        assert!(from.elapsed() < Duration::from_secs(50), "within what a client waits");
+    }
+    let error = &answer.data["error"];
+    assert_eq!(
+        (&error["code"], &error["guarantee"]),
+        (&json!("peer_not_ready"), &json!("not_executed"))
+    );
+    assert!(answer.text.contains("refused the handshake"), "{}", answer.text);
+    if let Some(said) = answer.text.find("planted") {
+        let begins = answer.text.find("untrusted_begins").expect("a mark");
+        let ends = answer.text.find("untrusted_ends").expect("the end of the mark");
+        assert!(begins < said && said < ends, "{}", answer.text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_call_that_starts_a_server_again_gets_its_answer() {
+    // [GATE-7]
+    let is_well = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let well = Arc::clone(&is_well);
+    let mut wrapped =
+        Wrapped::of(Settings::default(), move |message, number| match message["method"].as_str() {
+            Some("initialize") if number > 1 && !well.load(Ordering::SeqCst) => vec![Act::End],
+            Some("tools/call") if number == 1 => vec![Act::End],
+            Some("tools/call") => vec![result(message, &json!({"content": []}))],
+            _ => usual(message, &["work"]).unwrap_or_default(),
+        })
+        .await;
+    wrapped.session.refused("work", "{}").await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    is_well.store(true, Ordering::SeqCst);
+    let n_before = wrapped.n_connections.load(Ordering::SeqCst);
+    let answer = wrapped.session.call("work", "{}").await;
+    assert!(!answer.is_error, "{}", answer.text);
+    assert_eq!(wrapped.n_connections.load(Ordering::SeqCst), n_before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_is_no_end_of_cancelled_work() {
+    // [GATE-6] [LEASE-10]
+    let mut wrapped =
+        Wrapped::of(Settings::default(), |message, _| match message["method"].as_str() {
+            Some("notifications/cancelled") => vec![Act::End],
+            _ => usual(message, &["slow"]).unwrap_or_default(),
+        })
+        .await;
+    let task = wrapped.session.submit("slow", "{}").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    wrapped.session.good("cancel_task", &format!(r#"{{"task_id":"{task}"}}"#)).await;
+    let end = wrapped.session.end_of(&task).await;
+    assert_eq!(
+        (&end["state"], &end["error"]["guarantee"]),
+        (&json!("cancelled"), &json!("unknown"))
+    );
+    assert!(end["error"]["message"].as_str().expect("words").contains("may still run"), "{end}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn tools_that_change_are_announced_and_listed() {
     // [GATE-5]
     let mut wrapped = Wrapped::of(Settings::default(), |message, _| {
@@ -384,25 +506,24 @@ async fn resources_and_prompts_pass_with_their_bytes_and_their_news() {
         };
         match message["method"].as_str() {
             Some("initialize") => raw(
-                r#"{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}"#,
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true},"completions":{}},"serverInfo":{"name":"s","version":"1"}}"#,
             ),
             Some("resources/list") => {
                 raw(r#"{"resources":[{"uri":"a:b","name":"n","size":1e2}],"nextCursor":"p2"}"#)
             }
             Some("resources/read") => raw(r#"{"contents":[{"uri":"a:b","text":"\u00e9"}]}"#),
-            Some("resources/subscribe") => {
+            Some("completion/complete") => {
                 let mut acts = raw("{}");
-                let uri = &message["params"]["uri"];
-                for (method, params) in [
-                    ("resources/updated", json!({"uri": uri})),
-                    ("prompts/list_changed", json!({})),
-                    ("resources/list_changed", json!({})),
-                ] {
+                for method in
+                    ["resources/updated", "prompts/list_changed", "resources/list_changed"]
+                {
                     let method = format!("notifications/{method}");
+                    let params = json!({"uri": "a:b"});
                     acts.push(say(&json!({"jsonrpc": "2.0", "method": method, "params": params})));
                 }
                 acts
             }
+            Some("resources/templates/list") => vec![Act::End],
             Some("prompts/get") => vec![say(&json!({"jsonrpc": "2.0", "id": id,
                 "error": {"code": -32602, "message": "no \u{1b}[31msuch prompt"}}))],
             _ => usual(message, &[]).unwrap_or_default(),
@@ -421,16 +542,22 @@ async fn resources_and_prompts_pass_with_their_bytes_and_their_news() {
     assert!(wrapped.said("prompts/list").is_empty());
     let refused = wrapped.session.request("prompts/get", r#"{"name":"x"}"#).await;
     assert!(refused["error"]["message"].as_str().is_some_and(|words| words.contains("no prompts")));
-    wrapped.session.request("resources/subscribe", r#"{"uri":"a:b"}"#).await;
+    let refused = wrapped.session.request("resources/subscribe", r#"{"uri":"a:b"}"#).await;
+    assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    wrapped.session.request("completion/complete", r#"{"ref":{}}"#).await;
     let mut news = wrapped.session.beside();
-    while news.len() < 3 {
+    while news.len() < 2 {
         let line = wrapped.session.line().await.expect("news");
         news.push(serde_json::from_str(&line).expect("JSON"));
     }
-    for wanted in ["resources/updated", "resources/list_changed", "prompts/list_changed"] {
-        let method = format!("notifications/{wanted}");
-        assert!(news.iter().any(|one| one["method"] == method), "{wanted}: {news:?}");
-    }
+    let changed = |what: &str| json!(format!("notifications/{what}/list_changed"));
+    let methods: Vec<&Value> = news.iter().map(|one| &one["method"]).collect();
+    assert_eq!(methods, [&changed("prompts"), &changed("resources")], "no one subscribed to a:b");
+
+    // What was sent may have been done, whatever it was.
+    let lost = wrapped.session.request("resources/templates/list", r#"{"cursor":"p1"}"#).await;
+    let data = &lost["error"]["data"];
+    assert_eq!((&data["code"], &data["guarantee"]), (&json!("peer_lost"), &json!("unknown")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,17 +171,17 @@ impl Engine {
         attempt: Attempt,
         live: &Arc<Live>,
     ) -> Option<Outcome> {
-        let name = attempt.record.task.tool.as_str();
         let tool = match begin {
-            Begin::Execute => self.tools.find_known(name).await,
-            Begin::Reattach => self.tools.find(name),
+            Begin::Execute => match self.tool_of(&attempt, live).await {
+                Ok(tool) => tool,
+                Err(outcome) => return outcome,
+            },
+            Begin::Reattach => match self.tools.find(attempt.record.task.tool.as_str()) {
+                Some(tool) => tool,
+                None => return Some(self.reattach_without_tool(attempt, live).await),
+            },
         };
-        let Some(tool) = tool.as_deref() else {
-            return Some(match begin {
-                Begin::Execute => Outcome::Failed(no_tool(&attempt)),
-                Begin::Reattach => self.reattach_without_tool(attempt, live).await,
-            });
-        };
+        let tool = &*tool;
         let is_announced = tool.start_report != StartReport::AtFirstWait;
         if begin == Begin::Execute && is_announced && !self.may_run(tool, live).await {
             return (live.reason.get() == Some(&StopReason::Cancelled))
@@ -212,6 +212,30 @@ impl Engine {
             None => run.await,
         };
         Some(outcome.unwrap_or_else(|panic| Outcome::Failed(panicked(&*panic))))
+    }
+
+    /// Finds the tool of an attempt that begins, once its set knows its tools. Otherwise says what becomes of
+    /// the attempt: told to stop at the end of the engine, it stands in line again.
+    async fn tool_of(
+        &self,
+        attempt: &Attempt,
+        live: &Arc<Live>,
+    ) -> Result<Arc<Tool>, Option<Outcome>> {
+        let context = TaskContext::new(Arc::clone(&self.kernel), Arc::clone(live));
+        let stopped = pin!(context.cancellation_token().cancelled());
+        let found = pin!(self.tools.find_known(attempt.record.task.tool.as_str()));
+        match select(found, stopped).await {
+            Either::Left((Ok(Some(tool)), _)) => Ok(tool),
+            Either::Left((Ok(None), _)) => Err(Some(Outcome::Failed(no_tool(attempt)))),
+            Either::Left((Err(error), _)) => Err(Some(Outcome::Failed(error))),
+            Either::Right(_) if context.stop_reason() == Some(StopReason::Shutdown) => {
+                if let Err(error) = context.protocol().not_delivered().await {
+                    tracing::debug!(%error, "a task that was not begun could not be given back");
+                }
+                Err(None)
+            }
+            Either::Right(_) => Err(Some(Outcome::Cancelled)),
+        }
     }
 
     /// Takes up an attempt whose tool this server does not have: it may run on all the same, and then

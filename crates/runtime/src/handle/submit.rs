@@ -55,8 +55,9 @@ impl Handle {
     ) -> Result<Submission, Error> {
         let kernel = &self.engine.kernel;
         kernel.admit(Need::Work).await?;
-        let Some(tool) = self.engine.tools.find_known(request.tool.as_str()).await else {
-            return Err(self.engine.tools.missing(request.tool.as_str()));
+        let Some(tool) = self.engine.tools.find_known(request.tool.as_str()).await? else {
+            let message = format!("no tool is named `{}`", request.tool);
+            return Err(Error::new(Kind::UnknownTool, message));
         };
         let call = Call {
             tool: tool.spec.name.clone(),

@@ -22,6 +22,12 @@ const SCHEME: &str = "response://";
 /// How many entries a list shows.
 const MAX_LISTED: usize = 100;
 
+/// The parameters of `resources/read`.
+#[derive(Deserialize)]
+struct Addressed {
+    uri: String,
+}
+
 /// One entry in the list.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +51,8 @@ pub(super) async fn answer(
             Err(error) => Err(error),
         }),
         "resources/templates/list" => Some(one_page(method).and_then(|()| templates())),
+        // Other addresses may be those of another layer.
+        "resources/read" if is_of_another(&method.params) => None,
         "resources/read" => Some(read(layer, desk, method, who).await),
         _ => None,
     }
@@ -62,6 +70,10 @@ fn one_page(method: &Method) -> Result<(), Error> {
         None | Some(Value::Null) => Ok(()),
         Some(_) => Err(Error::new(Kind::BadCursor, "no list of this server gave this cursor")),
     }
+}
+
+fn is_of_another(params: &Json) -> bool {
+    params.read::<Addressed>().is_ok_and(|params| !params.uri.starts_with(SCHEME))
 }
 
 fn written(value: &impl Serialize) -> Result<Json, Error> {
@@ -117,11 +129,6 @@ async fn read(
     method: &Method,
     who: &Caller,
 ) -> Result<Json, Error> {
-    #[derive(Deserialize)]
-    struct Params {
-        uri: String,
-    }
-
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Contents<'a> {
@@ -136,7 +143,7 @@ async fn read(
         result_type: &'static str,
         contents: [Contents<'a>; 1],
     }
-    let Params { uri } = method
+    let Addressed { uri } = method
         .params
         .read()
         .map_err(|_| Error::new(Kind::InvalidParams, "`uri` is missing, or is no string"))?;

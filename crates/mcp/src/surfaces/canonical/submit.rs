@@ -15,7 +15,7 @@ use raincheck_runtime::{Accepted, Request, Submission};
 
 use super::words;
 use crate::answer::Answer;
-use crate::call::{poll_after_ms, submit};
+use crate::call::{known_tool, poll_after_ms, submit};
 use crate::caller::Caller;
 use crate::surface::{Definition, Desk};
 use crate::wire::{Fields, Whole};
@@ -66,7 +66,8 @@ pub(super) async fn call(desk: &Desk, arguments: &Json, who: &Caller) -> Result<
     let mut request = Request::new(tool, raw_inputs(arguments)?, who.scope().clone());
     read_wishes(&mut fields, &mut request)?;
     let engine = desk.engine();
-    if let Some(spec) = engine.known_spec(request.tool.as_str()).await {
+    known_tool(engine, request.tool.as_str(), who).await?;
+    if let Some(spec) = engine.spec(request.tool.as_str()) {
         desk.check(&spec, &inputs)?;
     }
     let tool = request.tool.clone();
