@@ -220,7 +220,7 @@ mod tests {
         let of = |key: &str, text: &str| {
             let file = config::parse(text, PathBuf::from("/"), config::Overrides::default());
             let (program, arguments) = (OsString::from("server"), Vec::new());
-            let command = Command { program, arguments, folder: None };
+            let command = Command { program, arguments, folder: None, without: Vec::new() };
             let gateway = Gateway::command(command, Settings::default());
             settings(&file.expect("a sound file"), &Tools::Wrapped(gateway, key.to_owned()))
         };
