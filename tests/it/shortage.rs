@@ -121,7 +121,7 @@ async fn taken_over_with_few_descriptors(place: &Place) -> (Server, Vec<Value>) 
     }
     server.child.kill().await.expect("killed");
 
-    let few = ["prlimit", "--nofile=40:4096"];
+    let few = ["prlimit", "--nofile=48:4096"];
     let mut server = Server::of(place.command(&few, "serve")).shake_hands().await;
     for task in &tasks {
         let met = server.data("get_task_status", json!({"task_id": task["task_id"]})).await;

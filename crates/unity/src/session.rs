@@ -164,7 +164,8 @@ impl Session {
             commands,
         };
         let capability = outbound::Message::Capability { tools: &self.rules.tools }.write();
-        vec![Act::Send(capability), Act::Attach(Box::new(introduction))]
+        // Whoever has its capabilities is connected for callers, too.
+        vec![Act::Attach(Box::new(introduction)), Act::Send(capability)]
     }
 
     /// A message that has no place in the phase: before the proof that ends the connection.

@@ -273,7 +273,7 @@ command = ["x"]
                 |
              13 | [tool.x]
                 |  ^^^^
-                = did you mean `tools`? known here: store, lanes, defaults, tools, clients, cache, browser, unity
+                = did you mean `tools`? known here: store, lanes, defaults, tools, wrap, wrapped, clients, cache, http, browser, unity
         "#]],
     );
 }

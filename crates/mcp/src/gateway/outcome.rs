@@ -53,7 +53,8 @@ struct Typed {
 
 /// Reads the result of a call. Each part of it is kept as it came.
 pub(super) fn read(result: &Json) -> Outcome {
-    let Ok(answered) = result.read::<Answered>() else {
+    let is_object = result.get().trim_start().starts_with('{');
+    let Some(answered) = result.read::<Answered>().ok().filter(|_| is_object) else {
         return Outcome::Failed(broken("it is no object, or its `content` is no list"));
     };
     if let Some(other) = answered.result_type.filter(|kind| kind != "complete") {
@@ -80,16 +81,13 @@ fn part(block: &Json, structured: Option<&Json>) -> Option<Content> {
     let Ok(typed) = block.read::<Typed>() else { return Some(Content::Verbatim(block.clone())) };
     let is_plain = typed.annotations.is_none() && typed.meta.is_none();
     Some(match (typed.r#type.as_str(), typed.text, typed.data, typed.mime_type) {
-        ("text", Some(words), _, _) => {
+        ("text", Some(words), _, _) if is_plain => {
             let json = Json::parse(words.as_str()).ok().filter(is_compound);
             let is_mirror = structured
                 .zip(json.as_ref())
                 .is_some_and(|(structured, json)| is_same(structured.get(), json.get(), MAX_DEPTH));
             if is_mirror {
                 return None;
-            }
-            if !is_plain {
-                return Some(Content::Verbatim(block.clone()));
             }
             match json {
                 Some(json) => Content::Json(json),

@@ -270,6 +270,9 @@ async fn an_introduction_has_a_limit() {
     assert!(larger.session.is_none());
 }
 
+/// How many notices are more than a stream holds unread.
+const TOLD: usize = 8000;
+
 /// Tells what it is made to tell.
 #[derive(Clone, Debug, Default)]
 struct Telling(Notices);
@@ -289,14 +292,14 @@ async fn a_stream_that_is_not_read_ends_and_holds_no_answer_up() {
     let session = web.initialize(None).await;
     let named = [("Mcp-Session-Id", session.as_str())];
     let listening = web.send(request(Method::GET, &named, "")).await;
-    let uri = format!("test://{}", "u".repeat(1 << 20));
-    for _ in 0..40 {
-        telling.0.tell(Notice::ResourceUpdated(uri.clone()));
+    for _ in 0..TOLD {
+        telling.0.tell(Notice::ResourcesChanged);
         sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(web.call(&session, 1, "echo", "{}").await.status, StatusCode::OK);
     let heard = timeout(Duration::from_secs(60), read(listening)).await.expect("it ended");
-    assert_eq!(heard.messages().len(), 1, "what was in it is still read");
+    let n_heard = heard.messages().len();
+    assert!((1..TOLD).contains(&n_heard), "what was in it is still read: {n_heard}");
     let again = web.send(request(Method::GET, &named, "")).await;
     telling.0.tell(Notice::ResourcesChanged);
     sleep(Duration::from_millis(1)).await;
