@@ -100,7 +100,11 @@ async fn a_second_server_with_other_tools_is_told_who_owns_the_store() {
         "{refused}"
     );
     assert!(owner.close().await.success());
-    let taken = second.data("list_tasks", json!({})).await;
+    let mut taken = second.data("list_tasks", json!({})).await;
+    while taken["error"]["recovery"] == "retry" {
+        // A search that took long is not repeated at once.
+        taken = second.data("list_tasks", json!({})).await;
+    }
     assert_eq!(taken["tasks"], json!([]), "the store is free now: {taken}");
     assert!(second.close().await.success());
 }

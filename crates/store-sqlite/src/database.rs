@@ -18,7 +18,7 @@ use raincheck_core::store::{self, Durability};
 use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::files::{self, Files};
 use crate::log;
 use crate::rows::{self, Statements};
@@ -144,9 +144,13 @@ pub(crate) fn keep_names(path: &Path) -> Result<(), Fault> {
     Ok(path.parent().map_or(Ok(()), files::sync_folder)?)
 }
 
-/// Opens a further connection that only reads.
+/// Opens a further connection that only reads, and what it reads from.
 pub(crate) fn reader(path: &Path) -> Result<Connection, Fault> {
-    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    // The log and its index are opened at the first read.
+    connection.query_row("SELECT count(*) FROM sqlite_schema WHERE 0", [], |_| Ok(()))?;
+    Ok(connection)
 }
 
 /// Opens a further connection that writes back what the log holds.
@@ -157,7 +161,12 @@ pub(crate) fn checkpointer(path: &Path, durability: Durability) -> Result<Connec
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, Fault> {
-    let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let opened = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+    let connection = opened.map_err(|error| {
+        // The database does not say why it opens no file. To open that one here would cost its locks.
+        let why = path.parent().and_then(|folder| File::open(folder).err());
+        why.filter(fault::is_out_of_files).map_or(Fault::Sql(error), Fault::Io)
+    })?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(N_STATEMENTS);
     Ok(connection)

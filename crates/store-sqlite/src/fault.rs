@@ -82,6 +82,8 @@ const LOCAL_DISK: &str = "keep the store on a local disk: --state-dir DIR, or --
 const CLOSE_OTHERS: &str = "close the program that has the store's file open, such as a shell or a \
     backup, then call again; if there is none, the folder may refuse locks, as some network folders \
     do: keep the store on a local disk (--state-dir DIR)";
+const MORE_FILES: &str =
+    "let the server open more files (`ulimit -n`, or LimitNOFILE of its service), then call again";
 const LOOK: &str = "run `doctor`; the server's log says more";
 
 impl Fault {
@@ -128,6 +130,9 @@ fn io_hint(error: &io::Error) -> &'static str {
         (io::ErrorKind::NotFound, ELSEWHERE),
         (io::ErrorKind::NotADirectory, ELSEWHERE),
     ];
+    if is_out_of_files(error) {
+        return MORE_FILES;
+    }
     let known = KNOWN.iter().find(|(kind, _)| *kind == error.kind());
     known.map_or(LOOK, |(_, hint)| hint)
 }
@@ -150,6 +155,12 @@ fn sql_words(error: &rusqlite::Error) -> String {
     words.to_owned()
 }
 
+/// Tells whether the process or the system has no file left to open.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    let is_one = |code| if cfg!(windows) { code == 4 } else { matches!(code, 23 | 24) };
+    error.raw_os_error().is_some_and(is_one)
+}
+
 fn io_words(error: &io::Error) -> String {
     const KNOWN: [(io::ErrorKind, &str); 5] = [
         (io::ErrorKind::StorageFull, "the disk is full"),
@@ -158,6 +169,9 @@ fn io_words(error: &io::Error) -> String {
         (io::ErrorKind::ReadOnlyFilesystem, "the state folder is read-only"),
         (io::ErrorKind::NotFound, "a file or folder of the store is missing"),
     ];
+    if is_out_of_files(error) {
+        return "the process may open no further file".to_owned();
+    }
     match KNOWN.iter().find(|(kind, _)| *kind == error.kind()) {
         Some((_, words)) => (*words).to_owned(),
         None => format!("a file of the store failed ({})", error.kind()),
@@ -186,6 +200,8 @@ mod tests {
         assert!(sql(rusqlite::ffi::SQLITE_BUSY).contains("close the program"));
         assert!(sql(rusqlite::ffi::SQLITE_READONLY).contains("--state-dir"));
         assert!(hint(Fault::NoLocks.into()).contains("local disk"));
+        #[cfg(unix)]
+        assert!(hint(Fault::Io(io::Error::from_raw_os_error(24)).into()).contains("ulimit"));
         let words = store::Error::from(Fault::NoLocks).message.to_string();
         assert!(words.contains("locks") && words.contains("network"), "{words}");
     }

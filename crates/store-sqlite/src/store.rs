@@ -315,10 +315,13 @@ impl TaskStore for SqliteStore {
             faults: self.faults.clone(),
         };
         let (sender, opened) = oneshot::channel();
-        let shared = Arc::clone(&self.shared);
+        let (shared, readers) = (Arc::clone(&self.shared), Arc::clone(&self.readers));
         let thread = thread::Builder::new().name("raincheck-store".to_owned()).spawn(move || {
             match Writer::open(start) {
                 Ok((writer, survivors)) => {
+                    if let Err(fault) = readers.open() {
+                        tracing::warn!(error = ?fault, "reads open the store's file later");
+                    }
                     // Who no longer waits for the opening finds the store open.
                     let _ = sender.send(Ok((survivors, writer.housekeeper().chores())));
                     writer.run();

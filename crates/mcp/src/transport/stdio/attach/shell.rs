@@ -30,9 +30,12 @@ const MAX_ANSWER: usize = 512 << 20;
 /// this process before no more is read from the client.
 const READ_AHEAD: usize = 1 << 20;
 
-/// How long after a vain search for an owner the next one begins: as long as the search took, and not
+/// How long after a long vain search for an owner the next one begins: as long as the search took, and not
 /// longer than this.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// A vain search of up to this time is repeated for whatever the client asks next: the owner may be gone.
+const QUICK: Duration = Duration::from_secs(1);
 
 /// How long after an owner that took this process in and was gone the next one is looked for.
 const AGAIN: Duration = Duration::from_millis(50);
@@ -304,8 +307,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
                 (Event::Joined, Some(store))
             }
             Sought::Apart => {
-                let now = Instant::now();
-                self.not_before = Some(now + now.duration_since(self.sought_since).min(PAUSE));
+                let took = self.sought_since.elapsed();
+                self.not_before = (took > QUICK).then(|| Instant::now() + took.min(PAUSE));
                 (Event::Refused, None)
             }
         };
