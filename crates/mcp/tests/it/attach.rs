@@ -43,7 +43,12 @@ struct Far {
 
 impl Far {
     fn new(store: StoreName) -> (Self, Found) {
-        let (near, far) = duplex(1 << 20);
+        Self::with_room(store, 1 << 20)
+    }
+
+    /// Makes a connection that holds so many bytes each way.
+    fn with_room(store: StoreName, n_bytes: usize) -> (Self, Found) {
+        let (near, far) = duplex(n_bytes);
         let (reader, writer) = split(near);
         let link = Link { reader: Box::new(reader), writer: Box::new(writer), store };
         let (reader, writer) = split(far);
@@ -150,4 +155,66 @@ async fn the_end_of_the_client_is_the_end_of_its_session_at_the_owner() {
     drop(far);
     assert_eq!(session.answer(&id).await["result"]["last"], true, "the last answer arrives");
     assert!(session.line().await.is_none());
+}
+
+/// Returns a line of the client that no connection of these tests holds.
+fn large_call(id: u32) -> String {
+    let params = json!({"name": "nap", "arguments": {"text": "x".repeat(8 << 10)}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_owner_answered_before_it_went_is_read_although_it_hears_nothing_any_more() {
+    // [ATTACH-6]
+    let (near, far) = duplex(1 << 20);
+    let (ears, deaf) = duplex(4 << 10);
+    let (reader, _) = split(near);
+    let link = Link {
+        reader: Box::new(reader),
+        writer: Box::new(ears),
+        store: store("one", Lasting::Lost),
+    };
+    let (_, writer) = split(far);
+    let (hearing, _) = split(deaf);
+    let mut far = Far { lines: BufReader::with_capacity(64, hearing).lines(), writer };
+    let ours = Found::Ours(store("two", Lasting::Lost));
+    let mut session = Session::shared(script([Found::Theirs(link), ours])).await;
+    far.meet().await;
+    let id = session.begin_call("nap", "{}").await;
+    assert!(far.hear().await.contains("nap"));
+    session.send(&large_call(77)).await;
+    // The next line is on its way, and waits.
+    sleep(Duration::from_secs(1)).await;
+    let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"last": true}});
+    let Far { lines, mut writer } = far;
+    writer.write_all(format!("{answer}\n").as_bytes()).await.expect("a reader");
+    drop((lines, writer));
+    assert_eq!(session.answer(&id).await["result"]["last"], true, "it was said");
+    let lost = session.answer(&json!(77)).await;
+    assert!(lost.to_string().contains("worker_lost"), "{lost}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_an_owner_that_does_not_read_goes_with_its_cancel() {
+    // [CALL-7] [ATTACH-8]
+    let (mut far, theirs) = Far::with_room(store("s", Lasting::Kept), 4 << 10);
+    let mut session = Session::shared(script([theirs])).await;
+    far.meet().await;
+    for id in 100..103 {
+        session.send(&large_call(id)).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    for id in 100..103 {
+        let cancelled = json!({"requestId": id});
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled});
+        session.send(&cancelled.to_string()).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    session.begin_call("nap", "{}").await;
+    assert_eq!(far.hear().await, format!("1 {}", large_call(100)), "it had begun");
+    let cancel = far.hear().await;
+    assert!(cancel.contains("notifications/cancelled") && cancel.contains("100"), "{cancel}");
+    let next = far.hear().await;
+    assert!(next.starts_with("4 "), "neither the others nor their cancels: {next}");
 }

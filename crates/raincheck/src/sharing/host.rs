@@ -3,6 +3,7 @@
 use std::error;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use raincheck_core::scope::Scope;
 use raincheck_core::time::Timestamp;
@@ -12,6 +13,7 @@ use raincheck_loopback::{Error, Options, Service, bind};
 use raincheck_mcp::{Lasting, Server, StoreName, Streams, serve_attached};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
@@ -26,6 +28,9 @@ const MAX_ATTACHED: usize = 64;
 
 /// How many connections may wait to be looked at.
 const WAITING: usize = 16;
+
+/// The pause before a listener that could not be opened is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Serves the processes that are attached to this one.
 pub(super) struct Host {
@@ -51,21 +56,40 @@ impl Host {
         if !is_owner {
             return;
         }
-        let (connections, incoming) = mpsc::channel(WAITING);
-        let (place, started_at) = (self.endpoint.clone(), self.server.engine().now());
-        let runtime = tokio::runtime::Handle::current();
-        // Files are written on the way.
-        let opened =
-            spawn_blocking(move || runtime.block_on(open(place, started_at, connections))).await;
-        match opened {
-            Ok(Ok(service)) => {
-                tokio::join!(service.run(over.clone()), self.serve(incoming, over));
+        let opened = tokio::select! {
+            opened = self.open() => opened,
+            () = over.cancelled() => return,
+        };
+        if let Some((service, incoming)) = opened {
+            tokio::join!(service.run(over.clone()), self.serve(incoming, over));
+        }
+    }
+
+    /// Opens the listener. What is in the way, such as a full disk or too many open files, may be gone
+    /// later.
+    async fn open(&self) -> Option<(Service, mpsc::Receiver<Upgrade>)> {
+        let mut is_told = false;
+        loop {
+            let (connections, incoming) = mpsc::channel(WAITING);
+            let (place, started_at) = (self.endpoint.clone(), self.server.engine().now());
+            let runtime = tokio::runtime::Handle::current();
+            // Files are written on the way.
+            let opened =
+                spawn_blocking(move || runtime.block_on(open(place, started_at, connections)));
+            match opened.await {
+                Ok(Ok(service)) => return Some((service, incoming)),
+                Ok(Err(error)) if !is_told => {
+                    let error: &dyn error::Error = &error;
+                    tracing::error!(error, "other processes cannot be served by this one for now");
+                    is_told = true;
+                }
+                Ok(Err(_)) => {}
+                Err(_) => {
+                    tracing::error!("opening the listener for other processes failed");
+                    return None;
+                }
             }
-            Ok(Err(error)) => {
-                let error: &dyn error::Error = &error;
-                tracing::error!(error, "other processes cannot be served by this one");
-            }
-            Err(_) => tracing::error!("opening the listener for other processes failed"),
+            sleep(AGAIN).await;
         }
     }
 

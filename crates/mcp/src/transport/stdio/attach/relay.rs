@@ -27,6 +27,8 @@ pub(super) enum Action {
     Refuse(Id, Refusal),
     /// Tell the client that nobody knows what became of a call.
     Lost(Id, String),
+    /// Take a request back that was to be sent to the owner, and of which it has nothing.
+    Withdraw(u64),
     /// Take a question back that an owner asked.
     TakeBack(Id),
     /// Find out who owns the store.
@@ -123,9 +125,16 @@ impl Relay {
             }
             Message::Cancelled(id) => {
                 // Its answer is not sent any more, whoever makes it; it is not asked again.
-                let was_here = self.forget(&id).is_some();
-                let is_of_owner = was_here || self.role != Role::Attached;
-                if is_of_owner { self.note(Kind::Cancel, line) } else { Vec::new() }
+                match self.forget(&id) {
+                    // Nobody has it, and nobody gets it.
+                    Some((number, open)) if open.asked_of.is_none() => {
+                        let is_in_line = self.role == Role::Attached;
+                        is_in_line.then_some(Action::Withdraw(number)).into_iter().collect()
+                    }
+                    // It was asked while this process answered by itself.
+                    None if self.role == Role::Attached => vec![Action::Here(line, None)],
+                    Some(_) | None => self.note(Kind::Cancel, line),
+                }
             }
             Message::Response { id, .. } => {
                 let is_known = self.questions.remove(&id) || self.role != Role::Attached;
@@ -260,11 +269,11 @@ impl Relay {
         questions.chain([Action::Decide]).collect()
     }
 
-    fn forget(&mut self, id: &Id) -> Option<Open> {
+    fn forget(&mut self, id: &Id) -> Option<(u64, Open)> {
         let number = self.numbers.remove(id)?;
         let open = self.open.remove(&number)?;
         self.n_bytes -= open.line.len();
-        Some(open)
+        Some((number, open))
     }
 
     fn drop_number(&mut self, open: &Open) {

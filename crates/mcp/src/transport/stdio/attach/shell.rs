@@ -98,6 +98,8 @@ struct There {
     n_notes: usize,
     is_flushed: bool,
     is_shut: bool,
+    /// Whether writing failed: what the owner said before it went is still read.
+    is_deaf: bool,
 }
 
 /// What happens next.
@@ -172,6 +174,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
         };
         let (lines, way) = match &mut self.there {
             None => (None, None),
+            Some(There { lines, is_deaf: true, .. }) => (Some(lines), None),
             Some(There { lines, writer, waiting, n_written, is_flushed, is_shut, .. }) => {
                 let front = waiting.front().map(|(line, number)| (line, *number));
                 if let Some(number) = front.and_then(|(_, number)| number)
@@ -269,12 +272,12 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
     }
 
     fn wrote(&mut self, wrote: io::Result<()>) {
+        let Some(there) = &mut self.there else { return };
         if let Err(error) = wrote {
             tracing::debug!(%error, "the connection to the owner broke");
-            self.lost();
+            there.is_deaf = true;
             return;
         }
-        let Some(there) = &mut self.there else { return };
         let is_whole = |(line, _): &(Vec<u8>, _)| line.len() <= there.n_written;
         if let Some((line, number)) = there.waiting.pop_front_if(|front| is_whole(front)) {
             there.n_written = 0;
@@ -372,6 +375,11 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
                     self.outbox.put_all(written(&Refused::new(Some(id), refused(refusal))));
                 }
                 Action::Lost(id, tool) => self.outbox.put_all(self.server.lost(&id, &tool)),
+                Action::Withdraw(number) => {
+                    if let Some(there) = &mut self.there {
+                        there.waiting.retain(|(_, of)| *of != Some(number));
+                    }
+                }
                 Action::TakeBack(id) => self.outbox.put_all(written(&taken_back(&id))),
                 Action::Decide => {
                     self.sought_since = Instant::now();
@@ -441,6 +449,7 @@ async fn join(
         n_notes: 0,
         is_flushed: true,
         is_shut: false,
+        is_deaf: false,
     };
     let opening = async {
         match initialize {

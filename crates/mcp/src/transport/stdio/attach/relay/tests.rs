@@ -214,3 +214,21 @@ fn the_owner_hears_how_the_client_introduced_itself() {
     assert_eq!(relay.said(request(0, "initialize")), both, "once more, to both");
     assert_eq!(relay.heard(answer(0)), [], "the client has its answer from here");
 }
+
+#[test]
+fn what_is_cancelled_before_it_was_sent_is_taken_back_and_sent_to_nobody() {
+    // [ATTACH-8] [CALL-7]
+    let mut relay = attached(kept("s"));
+    let (sent, unsent) = (ask(&mut relay, 1, true), ask(&mut relay, 2, false));
+    assert!(sent < unsent);
+    let cancel = |id| note("notifications/cancelled", id);
+    assert_eq!(relay.said(cancel(2)), [Action::Withdraw(unsent)]);
+    assert_eq!(relay.said(cancel(1)), [Action::There(cancel(1), None)], "the owner may have it");
+    assert_eq!(relay.said(cancel(3)), [here(cancel(3), None)], "it can only be of this process");
+    assert!(relay.is_idle());
+    // One that an owner had that is gone may be known to the next.
+    ask(&mut relay, 4, true);
+    relay.lost();
+    relay.decided(Event::Joined, Some(kept("s")), |_| false);
+    assert_eq!(relay.said(cancel(4)), [Action::There(cancel(4), None)]);
+}
