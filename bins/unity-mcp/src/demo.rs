@@ -23,7 +23,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 
 async fn show() -> Result<(), Unmet> {
     let stop = CancellationToken::new();
-    let told = lifecycle::until_told(stop, true)?;
+    let told = lifecycle::until_told((stop.clone(), stop), true)?;
     let transcript = Transcript::new();
     let folder = tempfile::Builder::new().prefix("unity-mcp-demo-").tempdir()?;
     let mut session = Session::new(folder.path(), transcript)?;

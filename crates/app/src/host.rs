@@ -117,9 +117,9 @@ async fn until_told<F>(
 where
     F: Future<Output = Result<(), Failure>>,
 {
-    let stop = CancellationToken::new();
+    let (stop, is_told) = (CancellationToken::new(), CancellationToken::new());
     // Whoever starts a server on standard input is its client; one that listens outlives who started it.
-    let told = lifecycle::until_told(stop.clone(), host.http.is_none());
+    let told = lifecycle::until_told((stop.clone(), is_told.clone()), host.http.is_none());
     let told = told.map_err(|error| binary.failed("listen for signals", &error))?;
     let session = async {
         let served = session(stop.clone()).await;
@@ -129,7 +129,7 @@ where
     };
     tokio::select! {
         (served, ()) = async { tokio::join!(session, told) } => served,
-        () = lifecycle::out_of_time(stop.clone()) => {
+        () = lifecycle::out_of_time(stop.clone(), is_told) => {
             tracing::warn!("the end took too long and was cut short");
             Ok(())
         }

@@ -6,11 +6,11 @@ use std::io;
 use std::panic::{self, PanicHookInfo};
 use std::time::Duration;
 
+use raincheck::mcp::stdio::DRAIN;
 use tokio_util::sync::CancellationToken;
 
-/// How long a server may take to end once it was told to; then the process ends anyway.
-///
-/// At the end of standard input the last calls are answered before that.
+/// How long a server may take to end once the last calls are answered, which has [`DRAIN`]; then the
+/// process ends anyway.
 pub const END_BUDGET: Duration = Duration::from_millis(1300);
 
 /// Makes panics log lines: one attempt may be lost, the server goes on.
@@ -51,13 +51,13 @@ pub fn unblock_signals() {
 /// Prepares to be told to end: by a signal, or, where it `follows_parent`, by the death of the process
 /// that started this one.
 ///
-/// The future fires `stop` and ends; it also ends when somebody else fires it. It is to be made
-/// inside the runtime.
+/// The future fires `told`, then `stop`, and ends; it also ends when somebody else fires `stop`. It is to
+/// be made inside the runtime.
 ///
 /// # Errors
 /// When the system does not let the process listen.
 pub fn until_told(
-    stop: CancellationToken,
+    (stop, told): (CancellationToken, CancellationToken),
     follows_parent: bool,
 ) -> io::Result<impl Future<Output = ()>> {
     let mut signals = signals::Signals::install(follows_parent)?;
@@ -66,16 +66,19 @@ pub fn until_told(
             () = stop.cancelled() => {}
             cause = signals.next() => {
                 tracing::info!(cause, "told to end");
+                told.cancel();
                 stop.cancel();
             }
         }
     })
 }
 
-/// Waits until `stop` fired and the budget to end is used up.
-pub async fn out_of_time(stop: CancellationToken) {
+/// Waits until `stop` fired and the budget to end is used up. A process that was `told` to end still has
+/// to answer its last calls then; at the end of standard input that was before.
+pub async fn out_of_time(stop: CancellationToken, told: CancellationToken) {
     stop.cancelled().await;
-    tokio::time::sleep(END_BUDGET).await;
+    let answering = if told.is_cancelled() { DRAIN } else { Duration::ZERO };
+    tokio::time::sleep(answering + END_BUDGET).await;
 }
 
 #[cfg(unix)]
@@ -198,22 +201,27 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_budget_to_end_counts_from_the_stop() {
-        let stop = CancellationToken::new();
-        let start = tokio::time::Instant::now();
-        let told = stop.clone();
-        tokio::join!(out_of_time(stop), async move {
-            tokio::time::sleep(Duration::from_secs(60)).await;
-            told.cancel();
-        });
-        assert_eq!(start.elapsed(), Duration::from_secs(60) + END_BUDGET);
+    async fn the_budget_to_end_counts_from_the_last_answer() {
+        // [HOST-3, HTTP-8]
+        for (is_told, most) in [(false, END_BUDGET), (true, DRAIN + END_BUDGET)] {
+            let (stop, told) = (CancellationToken::new(), CancellationToken::new());
+            let start = tokio::time::Instant::now();
+            tokio::join!(out_of_time(stop.clone(), told.clone()), async move {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                if is_told {
+                    told.cancel();
+                }
+                stop.cancel();
+            });
+            assert_eq!(start.elapsed(), Duration::from_secs(60) + most);
+        }
     }
 
     #[cfg(unix)]
     #[tokio::test]
     async fn a_hang_up_fires_the_stop() {
         let stop = CancellationToken::new();
-        let told = until_told(stop.clone(), true).expect("listening");
+        let told = until_told((stop.clone(), stop.clone()), true).expect("listening");
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)
             .expect("sent");
         told.await;

@@ -99,7 +99,9 @@ impl fmt::Debug for Artifacts {
 /// Returns the policy of artifacts: the link is what proves the caller.
 #[must_use]
 pub fn policy() -> Policy {
-    Policy { origin: Origin::Refused, bearer: Bearer::SignedUrl, json_bodies: false, max_body: 0 }
+    let origin = Origin::Refused;
+    let bearer = Bearer::SignedUrl;
+    Policy { origin, bearer, json_bodies: false, max_body: 0, is_local: false }
 }
 
 async fn answer(State(artifacts): State<Artifacts>, request: Head) -> Response {

@@ -30,10 +30,10 @@ pub const PATH: &str = "/attach";
 /// What the connection becomes, as the header `Upgrade` names it.
 pub const PROTOCOL: &str = "raincheck-attach";
 
-/// Returns the policy of the route: the strictest, without a body.
+/// Returns the policy of the route: the strictest, without a body, and for this machine alone.
 #[must_use]
 pub fn policy() -> Policy {
-    Policy { max_body: 0, ..Policy::default() }
+    Policy { max_body: 0, is_local: true, ..Policy::default() }
 }
 
 /// Returns the route, to be served under [`policy`]. Connections go to `serving`; while that is full, they

@@ -43,10 +43,10 @@ pub fn router(calls: Arc<dyn Calls>) -> Router {
     Router::new().route(PATH, post(answer)).with_state(Calling(calls))
 }
 
-/// Returns the policy of calls: the strictest, for small bodies.
+/// Returns the policy of calls: the strictest, for small bodies, and for this machine alone.
 #[must_use]
 pub fn policy() -> Policy {
-    Policy { max_body: MAX_BODY, ..Policy::default() }
+    Policy { max_body: MAX_BODY, is_local: true, ..Policy::default() }
 }
 
 #[derive(Clone)]

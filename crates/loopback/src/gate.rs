@@ -22,6 +22,10 @@ pub(crate) use host::Hosts;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// Whether the peer of a request's connection is on this machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near(pub(crate) bool);
+
 /// What every check needs to know about the listener.
 #[derive(Debug)]
 struct Listener {
@@ -123,6 +127,10 @@ async fn enter_surface(State(door): State<Arc<Door>>, request: Request, next: Ne
 
 impl Door {
     async fn check(&self, request: Request) -> Result<Request, Refusal> {
+        let is_near = matches!(request.extensions().get(), Some(Near(true)));
+        if self.policy.is_local && !is_near {
+            return Err(Refusal::NoRoute);
+        }
         check_origin(request.headers(), &self.policy.origin)?;
         let owner = self.check_bearer(request.headers()).await?;
         body::check(&request, &self.policy)?;

@@ -110,6 +110,8 @@ pub struct Policy {
     pub json_bodies: bool,
     /// The most bytes of a body.
     pub max_body: usize,
+    /// Whether it is there for peers on this machine alone; others are answered that nothing is here.
+    pub is_local: bool,
 }
 
 impl Default for Policy {
@@ -120,6 +122,7 @@ impl Default for Policy {
             bearer: Bearer::Required,
             json_bodies: true,
             max_body: 4 * 1024 * 1024,
+            is_local: false,
         }
     }
 }

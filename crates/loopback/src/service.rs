@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::endpoint::Published;
 use crate::error::{Error, ErrorKind};
-use crate::gate::{self, Hosts};
+use crate::gate::{self, Hosts, Near};
 use crate::health;
 use crate::options::{Later, Limits, Options};
 use crate::port;
@@ -217,8 +217,9 @@ impl<A: Accept> Service<A> {
             let Some(io) = io else { break };
             match Arc::clone(&places).try_acquire_owned() {
                 Ok(place) => {
+                    let near = Near(A::is_local(&io));
                     let io = Held::new(io, place, limits.unread);
-                    connections.spawn(serve(io, routes.get(), limits, stopping.clone()));
+                    connections.spawn(serve(io, (routes.get(), near), limits, stopping.clone()));
                 }
                 Err(_) => refuse(io).await,
             }

@@ -174,6 +174,7 @@ impl HttpConfig {
             bearer: Bearer::Named(keys),
             json_bodies: true,
             max_body: HttpOptions::MAX_BODY,
+            is_local: false,
         };
         vec![Surface { routes: at(PATH, service), policy }]
     }

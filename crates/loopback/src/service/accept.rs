@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,6 +18,9 @@ pub trait Accept: Send + 'static {
     /// # Cancel safety
     /// An implementation must lose no connection when the future is dropped.
     fn accept(&mut self) -> impl Future<Output = Option<Self::Io>> + Send;
+
+    /// Tells whether the peer of a connection is on this machine.
+    fn is_local(io: &Self::Io) -> bool;
 }
 
 /// How many ports are tried until one is free on both loopback addresses.
@@ -88,6 +91,10 @@ async fn open_v6(port: u16) -> io::Result<Option<TcpListener>> {
 impl Accept for Sockets {
     type Io = TcpStream;
 
+    fn is_local(io: &TcpStream) -> bool {
+        io.peer_addr().is_ok_and(|peer| is_of_this_machine(peer.ip()))
+    }
+
     async fn accept(&mut self) -> Option<TcpStream> {
         const FIRST: Duration = Duration::from_millis(10);
         const LAST: Duration = Duration::from_secs(1);
@@ -111,8 +118,35 @@ impl Accept for Sockets {
     }
 }
 
+/// Returns whether only this machine can be behind an address.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
 /// Returns whether a failed accept tells of one peer only.
 fn is_of_one_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_this_machine_however_it_is_written_and_nothing_else_is() {
+        for (address, is_local) in [
+            ("127.0.0.1", true),
+            ("127.8.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("10.0.0.7", false),
+            ("::ffff:10.0.0.7", false),
+            ("fe80::1", false),
+            ("0.0.0.0", false),
+        ] {
+            let address = address.parse().expect("an address");
+            assert_eq!(is_of_this_machine(address), is_local, "[SEC-1] {address}");
+        }
+    }
 }

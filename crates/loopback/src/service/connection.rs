@@ -8,14 +8,18 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
+use tower_service::Service as _;
 
 use crate::awake::{self, Sleep, Timer};
+use crate::gate::Near;
 use crate::options::Limits;
 
 /// Room for a head that is over the limit, so that it is answered instead of cut off.
@@ -27,18 +31,23 @@ const HEADER_ROOM: usize = 512;
 /// Serves a connection until its peer ends it, a limit is passed, or `stopping`.
 pub(super) async fn serve<Io>(
     io: Held<Io>,
-    router: Router,
+    (router, near): (Router, Near),
     limits: Limits,
     stopping: CancellationToken,
 ) where
     Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(near);
+        // It is always ready.
+        router.clone().call(request)
+    });
     let connection = http1::Builder::new()
         .timer(Timer)
         .header_read_timeout(limits.head)
         .max_buf_size(HEAD_BUFFER)
         .max_headers(HEADER_ROOM)
-        .serve_connection(TokioIo::new(io), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(io), answer)
         .with_upgrades();
     let mut connection = pin!(connection);
     let end = tokio::select! {

@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use raincheck_loopback::Surface;
 use raincheck_loopback::control::{Calls, Reply, policy, router};
+use raincheck_loopback::{Accept, Surface, attach, over};
+use tokio::io::{DuplexStream, duplex};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use crate::harness::{PORT, Rig, options, start_of};
+use crate::harness::{PORT, Rig, exchange, options, start_of};
 
 /// Repeats what it is sent, and counts.
 #[derive(Default)]
@@ -95,4 +99,50 @@ async fn a_call_without_the_secret_or_from_a_page_reaches_nobody() {
         assert_eq!(got, expected, "[SEC-2, SEC-3, SEC-6] {method} {headers}");
     }
     assert_eq!(echo.0.load(Ordering::Relaxed), 0, "[SEC-3]");
+}
+
+/// A network whose peers are other machines.
+struct Far(mpsc::UnboundedReceiver<DuplexStream>);
+
+impl Accept for Far {
+    type Io = DuplexStream;
+
+    fn is_local(_: &DuplexStream) -> bool {
+        false
+    }
+
+    async fn accept(&mut self) -> Option<DuplexStream> {
+        self.0.recv().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_another_machine_nothing_is_here_even_with_the_secret() {
+    let (network, incoming) = mpsc::unbounded_channel();
+    let echo = Arc::new(Echo::default());
+    let calls: Arc<dyn Calls> = Arc::clone(&echo) as _;
+    let (attaching, _attached) = mpsc::channel(1);
+    let options = options()
+        .serving(router(calls), policy())
+        .serving(attach::router(attaching), attach::policy());
+    let address = (std::net::Ipv4Addr::LOCALHOST, PORT).into();
+    let (service, info) = over(Far(incoming), address, options).expect("a listener");
+    let mut running = JoinSet::new();
+    running.spawn(service.run(CancellationToken::new()));
+    let bearer = format!("Authorization: Bearer {}", info.secret.text());
+    for (line, status) in [
+        ("POST /control/call", 404),
+        ("GET /attach", 404),
+        ("GET /never", 404),
+        ("GET /health", 200),
+    ] {
+        let (here, there) = duplex(4096);
+        network.send(there).expect("a listener");
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: 127.0.0.1:{PORT}\r\n{bearer}\r\n{JSON}Content-Length: 0\r\n\r\n"
+        );
+        let reply = exchange(here, request.as_bytes()).await.expect("a reply");
+        assert_eq!(reply.status, status, "[SEC-1] {line}");
+    }
+    assert_eq!(echo.0.load(Ordering::Relaxed), 0);
 }

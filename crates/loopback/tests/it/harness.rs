@@ -28,6 +28,10 @@ pub(crate) struct Net(mpsc::UnboundedReceiver<DuplexStream>);
 impl Accept for Net {
     type Io = DuplexStream;
 
+    fn is_local(_: &DuplexStream) -> bool {
+        true
+    }
+
     async fn accept(&mut self) -> Option<DuplexStream> {
         self.0.recv().await
     }

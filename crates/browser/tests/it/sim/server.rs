@@ -42,6 +42,10 @@ struct Net(TcpListener);
 impl Accept for Net {
     type Io = TcpStream;
 
+    fn is_local(_: &TcpStream) -> bool {
+        true
+    }
+
     async fn accept(&mut self) -> Option<TcpStream> {
         loop {
             if let Ok((stream, _)) = self.0.accept().await {
