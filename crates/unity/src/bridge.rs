@@ -18,6 +18,7 @@ use crate::desk::Desk;
 use crate::lanes::{self, Lanes};
 use crate::owner;
 use crate::settings::Settings;
+use crate::spelling::Spellings;
 
 /// The pause before lanes are held or released again that could not be.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -30,6 +31,7 @@ struct Inner {
     /// What the limits of editors are judged by.
     clock: awake::Clock,
     settings: Settings,
+    spellings: Spellings,
     desk: Mutex<Desk>,
     lanes: tokio::sync::Mutex<Lanes>,
     engine: OnceLock<Handle>,
@@ -64,12 +66,13 @@ pub struct EditorView {
 }
 
 impl Unity {
-    /// Makes a bridge with no editor.
+    /// Makes a bridge with no editor. Looks at the folder of the project with a blocking call.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let lanes = Lanes::new(settings.queue_limit, settings.max_editors);
         Self(Arc::new(Inner {
             clock: awake::Clock::default(),
+            spellings: Spellings::new(settings.project.as_deref()),
             settings,
             desk: Mutex::default(),
             lanes: tokio::sync::Mutex::new(lanes),
@@ -109,17 +112,17 @@ impl Unity {
     #[must_use]
     pub fn editors(&self) -> Vec<EditorView> {
         let desk = self.desk();
-        let show = |(key, editor): (&Arc<str>, &crate::desk::editor::Editor)| EditorView {
+        let show = |editor: &crate::desk::editor::Editor| EditorView {
             instance: Arc::clone(&editor.instance),
             name: Arc::clone(&editor.name),
-            project_path: Arc::clone(key),
+            project_path: Arc::clone(&editor.project_path),
             unity_version: Arc::clone(&editor.unity_version),
             plugin_version: Arc::clone(&editor.plugin_version),
             backend: editor.backend,
             state: editor.state.as_str(),
             is_connected: editor.link.is_some(),
         };
-        desk.editors.iter().map(show).collect()
+        desk.editors.values().map(show).collect()
     }
 
     /// Returns the title of the dialog that holds the editor of a lane up, in the editor's own words.
@@ -175,6 +178,10 @@ impl Unity {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    pub(crate) fn spellings(&self) -> &Spellings {
+        &self.0.spellings
     }
 
     pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {

@@ -112,8 +112,8 @@ impl Connection<'_> {
                     }
                 }
                 Act::Attach(introduction) => {
-                    let Some(attached) = self.bridge.attach(*introduction, self.asks.clone())
-                    else {
+                    let attached = self.bridge.attach(*introduction, self.asks.clone()).await;
+                    let Some(attached) = attached else {
                         return Err(Some((code::POLICY, "too many editors are connected")));
                     };
                     self.link = Some((attached.key, attached.serial));

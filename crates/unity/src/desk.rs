@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use crate::backend::{Ask, Introduction, Target};
 use crate::lanes;
 use crate::settings::Settings;
+use crate::spelling;
 use crate::wire::RequestId;
 
 use choices::Choices;
@@ -32,7 +33,7 @@ use editor::{Editor, Link};
 use run::{Report, Run};
 use stage::{Move, Stage};
 
-/// What an editor is known by: the path of its project.
+/// What an editor is known by: the path of its project, in one spelling.
 pub(crate) type Key = Arc<str>;
 
 /// The calls that an editor says it has, with the names of those that are jobs.
@@ -80,10 +81,9 @@ impl Desk {
         &mut self,
         now: Instant,
         settings: &Settings,
-        introduction: Introduction,
+        (key, introduction): (Key, Introduction),
         asks: mpsc::Sender<Ask>,
     ) -> Option<Attached> {
-        let key: Key = introduction.project_path.as_str().into();
         self.forget_the_gone(now, settings);
         if !self.editors.contains_key(&key) && self.editors.len() >= settings.max_editors {
             return None;
@@ -229,7 +229,7 @@ impl Desk {
     }
 
     fn ambiguous(&self, why: &str) -> Error {
-        let named: Vec<_> = self.candidates().map(|(key, editor)| editor.named(key)).collect();
+        let named: Vec<_> = self.candidates().map(|(_, editor)| editor.named()).collect();
         if named.is_empty() {
             return Error::new(
                 Kind::InvalidParams,
@@ -260,7 +260,7 @@ impl Desk {
         };
         let found = [
             by(&|_, editor| *editor.instance == *name),
-            by(&|key, _| **key == *path),
+            by(&|key, editor| *editor.project_path == *path || **key == *spelling::folded(&path)),
             by(&|_, editor| *editor.name == *name),
         ];
         let Some(found) = found.into_iter().find(|found| !found.is_empty()) else {

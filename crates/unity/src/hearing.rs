@@ -13,13 +13,15 @@ use crate::wire::{RequestId, outcome};
 
 impl Unity {
     /// Lets an editor in that has proved itself; `None` when there are too many.
-    pub(crate) fn attach(
+    pub(crate) async fn attach(
         &self,
         introduction: Introduction,
         asks: mpsc::Sender<Ask>,
     ) -> Option<Attached> {
         let (name, version) = (introduction.name.clone(), introduction.unity_version.clone());
-        let attached = self.desk().attach(self.now(), self.settings(), introduction, asks)?;
+        let key = self.spellings().key(&introduction.project_path).await;
+        let who = (key, introduction);
+        let attached = self.desk().attach(self.now(), self.settings(), who, asks)?;
         tracing::info!(project = name, unity = version, "an editor is connected");
         self.moved();
         Some(attached)

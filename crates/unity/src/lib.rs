@@ -31,6 +31,8 @@ mod coplay;
 
 mod lanes;
 
+mod spelling;
+
 mod desk;
 
 mod owner;

@@ -8,8 +8,9 @@ use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use serde::Serialize;
 
-use crate::bridge::{EditorView, Unity};
+use crate::bridge::Unity;
 use crate::desk::Key;
+use crate::desk::editor::{Editor, Named};
 use crate::specs::ExecutionMode;
 
 /// Said by a server that no editor can find.
@@ -67,7 +68,7 @@ pub(crate) async fn state(bridge: &Unity, scope: &Scope) -> Outcome {
         .map(|(key, editor)| Shown {
             instance: Arc::clone(&editor.instance),
             project_name: Arc::clone(&editor.name),
-            project_path: Arc::clone(key),
+            project_path: Arc::clone(&editor.project_path),
             unity_version: Arc::clone(&editor.unity_version),
             package_version: Arc::clone(&editor.plugin_version),
             backend: editor.backend,
@@ -162,8 +163,8 @@ pub(crate) fn selected(bridge: &Unity, key: &Key) -> Result<Outcome, Error> {
         project_name: Arc<str>,
         project_path: Arc<str>,
     }
-    let view = bridge.editors().into_iter().find(|editor| editor.project_path == *key);
-    let Some(EditorView { instance, name, project_path, .. }) = view else {
+    let named = bridge.desk().editors.get(key).map(Editor::named);
+    let Some(Named { instance, name, project_path }) = named else {
         return Err(Error::new(Kind::PeerNotReady, "the editor has just gone"));
     };
     told(&Selected { selected: instance, project_name: name, project_path })

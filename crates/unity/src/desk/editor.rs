@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
-use super::{Has, Key, grace_of};
+use super::{Has, grace_of};
 use crate::backend::{Ask, Introduction};
 use crate::settings::Settings;
 use crate::specs;
@@ -38,6 +38,8 @@ pub(crate) struct Editor {
     pub(crate) backend: &'static str,
     pub(crate) instance: Arc<str>,
     pub(crate) name: Arc<str>,
+    /// The path of its project, as it spells it.
+    pub(crate) project_path: Arc<str>,
     pub(crate) unity_version: Arc<str>,
     pub(crate) plugin_version: Arc<str>,
     pub(crate) pid: Option<u64>,
@@ -68,7 +70,7 @@ pub(crate) struct Editor {
 pub(crate) struct Named {
     pub(crate) instance: Arc<str>,
     pub(crate) name: Arc<str>,
-    pub(crate) project_path: Key,
+    pub(crate) project_path: Arc<str>,
 }
 
 impl Named {
@@ -89,7 +91,7 @@ impl Editor {
             state,
             commands,
             has,
-            project_path: _,
+            project_path,
             running: _,
         } = introduction;
         Self {
@@ -97,6 +99,7 @@ impl Editor {
             backend,
             instance: instance.into(),
             name: name.into(),
+            project_path: project_path.into(),
             unity_version: unity_version.into(),
             plugin_version: plugin_version.into(),
             pid,
@@ -181,11 +184,11 @@ impl Editor {
         Some(reason.map_or(DISCONNECTED, WaitReason::new))
     }
 
-    pub(crate) fn named(&self, key: &Key) -> Named {
+    pub(crate) fn named(&self) -> Named {
         Named {
             instance: Arc::clone(&self.instance),
             name: Arc::clone(&self.name),
-            project_path: Arc::clone(key),
+            project_path: Arc::clone(&self.project_path),
         }
     }
 }

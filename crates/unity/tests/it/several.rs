@@ -7,7 +7,7 @@ use raincheck_unity::Settings;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::world::{SECOND, World, settings, who};
+use crate::world::{OWN, SECOND, World, settings, who};
 
 #[tokio::test(start_paused = true)]
 async fn with_two_editors_a_call_needs_a_choice_and_then_goes_to_that_one() {
@@ -36,6 +36,36 @@ async fn with_two_editors_a_call_needs_a_choice_and_then_goes_to_that_one() {
     let call = own.accept().await.expect("a call");
     own.end(&call, "ok", json!("own")).await;
     assert_eq!(world.result(id).await, "own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_editor_that_comes_back_by_another_spelling_of_its_path_is_the_same() {
+    // [UNITY-7] [LEASE-6]
+    for (before, after) in [
+        (r"C:\Games\Trolley", "c:/games/trolley/"),
+        ("//games/Trolley", "//games/Trolley/"),
+        (OWN, "/projects/own/"),
+    ] {
+        let world = World::new();
+        let mut editor = world.editor_of(&Who::new(before, "Trolley")).await;
+        let id = world.menu("A").await;
+        let call = editor.accept().await.expect("a call");
+        editor.end(&call, "ok", json!("one")).await;
+        assert_eq!(world.result(id).await, "one");
+        drop(editor);
+        sleep(SECOND).await;
+        let begun = tokio::time::Instant::now();
+        let id = world.menu("B").await;
+        let mut editor = world.editor_of(&Who::new(after, "Trolley")).await;
+        let call = editor.accept().await.expect("a call");
+        assert!(begun.elapsed() < SECOND * 2, "it waited {:?}", begun.elapsed());
+        editor.end(&call, "ok", json!("two")).await;
+        assert_eq!(world.result(id).await, "two");
+        let shown = world.answer("get_editor_state", json!({})).await;
+        assert_eq!(shown["editors"].as_array().map(Vec::len), Some(1), "{shown}");
+        let chosen = world.answer("select_editor", json!({ "instance": before })).await;
+        assert_eq!(chosen["project_name"], "Trolley");
+    }
 }
 
 #[tokio::test(start_paused = true)]
