@@ -24,7 +24,41 @@ const FIRST_PART: usize = 4 << 10;
 /// Tells whether a text is longer than a client takes, in UTF-16 units: so count most clients, which are
 /// written in JavaScript. What is short in bytes is not counted.
 pub(super) fn is_oversize(answer: &Answer, limit: usize) -> bool {
-    answer.as_text().is_some_and(|text| text.len() > limit && text.encode_utf16().count() > limit)
+    answer.as_text().is_some_and(|text| is_longer(text, limit))
+}
+
+/// Tells whether a text has more UTF-16 units than this. The characters are counted first, which is quick; how many
+/// of them have two units is counted only where that decides.
+fn is_longer(text: &str, limit: usize) -> bool {
+    let n_bytes = text.len();
+    // A character of three bytes has one unit.
+    if n_bytes <= limit || n_bytes / 3 > limit {
+        return n_bytes > limit;
+    }
+    let n_chars = text.chars().count();
+    // A character of two units has four bytes.
+    let most = n_chars + (n_bytes - n_chars) / 3;
+    if n_chars > limit || most <= limit {
+        return n_chars > limit;
+    }
+    n_chars + n_of_four(text.as_bytes()) > limit
+}
+
+/// Counts the characters of four bytes, by the first byte of each: it alone has its four highest bits set. Eight
+/// bytes at a time, since what ships is built for size and not for such loops.
+fn n_of_four(text: &[u8]) -> usize {
+    let (words, rest) = text.as_chunks::<8>();
+    let in_rest = rest.iter().filter(|byte| **byte >= 0xF0).count();
+    // A byte of the sum holds no more than 255.
+    let in_words = words.chunks(255).map(|some| {
+        let firsts = |word: &[u8; 8]| {
+            let bits = u64::from_le_bytes(*word);
+            ((bits & bits << 1 & bits << 2 & bits << 3) >> 7) & 0x0101_0101_0101_0101
+        };
+        let sums: u64 = some.iter().map(firsts).sum();
+        sums.to_le_bytes().into_iter().map(usize::from).sum::<usize>()
+    });
+    in_rest + in_words.sum::<usize>()
 }
 
 /// Stores an answer and makes the one that stands for it. What stands beside the text stays there.
@@ -121,4 +155,30 @@ pub(super) fn params(engine: &Handle, tool: &str, arguments: &Json) -> String {
         }
     }
     value.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_as_long_as_its_utf_16_units() {
+        // [CACHE-3]
+        for text in ["a", "é", "漢", "😀", "a😀", "漢😀", "éa漢😀", "😀漢漢漢", ""]
+        {
+            for n_times in [1, 7, 30] {
+                let text = text.repeat(n_times);
+                let n_units = text.encode_utf16().count();
+                for limit in 0..=text.len() + 1 {
+                    assert_eq!(is_longer(&text, limit), n_units > limit, "{text} and {limit}");
+                }
+            }
+            // More than one sum of words.
+            let text = text.repeat(9001);
+            let n_units = text.encode_utf16().count();
+            for limit in n_units.saturating_sub(2)..n_units + 2 {
+                assert_eq!(is_longer(&text, limit), n_units > limit, "{} and {limit}", text.len());
+            }
+        }
+    }
 }
