@@ -100,7 +100,7 @@ fn storing(name: &str, body: &[u8]) {
 
 fn residing(name: &str, body: &[u8]) {
     let cache = Cache::open(config(None), 0);
-    let before = resident();
+    let (before, before_own) = (resident(), own());
     // One after the other, as they come in a life. What is taken once, as the pages of the program
     // are, stands for the first of them.
     let mut now = 0;
@@ -115,6 +115,8 @@ fn residing(name: &str, body: &[u8]) {
         cache.tick(now);
         let figure = format!("resident at rest / body, {n} (at most 0.25)");
         print(name, &figure, (resident() - before) / raw);
+        let figure = format!("the same without the pages of the program, {n}");
+        print(name, &figure, (own() - before_own) / raw);
     }
 }
 
@@ -165,9 +167,19 @@ fn reading(name: &str, body: &[u8], dir: Option<&Path>) {
     print(name, "first read after a restart, ms", millis(now() - began));
 }
 
+/// What the process has resident.
 fn resident() -> f64 {
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: f64 = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    pages(1)
+}
+
+/// The same without what it has of files, such as its program.
+fn own() -> f64 {
+    pages(1) - pages(2)
+}
+
+fn pages(field: usize) -> f64 {
+    let all = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: f64 = all.split(' ').nth(field).unwrap().parse().unwrap();
     pages * rustix::param::page_size() as f64
 }
 
