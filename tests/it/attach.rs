@@ -15,12 +15,12 @@ use tokio::time::timeout;
 use crate::durable::serve;
 use crate::server::{self, Server, text};
 
-fn data(answer: &Value) -> Value {
+pub(crate) fn data(answer: &Value) -> Value {
     serde_json::from_str(text(&answer["result"])).expect("JSON")
 }
 
 /// Calls a tool that waits for a file, and waits until its program does.
-async fn call_gate(window: &mut Server, open: &PathBuf) -> u64 {
+pub(crate) async fn call_gate(window: &mut Server, open: &PathBuf) -> u64 {
     let call = json!({"name": "patient_gate", "arguments": {"open": open}});
     let id = window.begin("tools/call", call).await;
     let running = json!({"states": ["running"], "tool_name": "patient_gate"});
@@ -36,7 +36,7 @@ async fn call_gate(window: &mut Server, open: &PathBuf) -> u64 {
     }
 }
 
-fn n_runs(open: &Path) -> usize {
+pub(crate) fn n_runs(open: &Path) -> usize {
     let ran = std::fs::read_to_string(format!("{}.ran", open.display())).unwrap_or_default();
     ran.lines().count()
 }

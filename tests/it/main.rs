@@ -43,6 +43,8 @@ mod signals;
 #[cfg(target_os = "linux")]
 mod status;
 #[cfg(target_os = "linux")]
+mod stopped;
+#[cfg(target_os = "linux")]
 mod tasks;
 #[cfg(target_os = "linux")]
 mod tasks_command;

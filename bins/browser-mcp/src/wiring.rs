@@ -74,7 +74,7 @@ fn compose(
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .surface(Words::new(Bridge(bridge.clone())))
         .scope(&shared.scope)
-        .sharing(sharing(paths, &store).telling(move |standing| shown.show(*standing)))
+        .sharing(sharing(paths).telling(move |standing| shown.show(*standing)))
         .tools(bridge.clone())
         .beside(move |engine, stop| {
             let lanes = bridge.beside(engine.clone(), stop.clone());
@@ -110,12 +110,8 @@ fn compose(
 }
 
 /// Shares the browser, and the tasks of whoever owns it, with every server of the same state folder.
-fn sharing(paths: &Paths, store: &Store) -> Sharing {
-    let sharing = Sharing::in_place(paths.home.join("owner"));
-    match store {
-        Store::Path(path) => sharing.with_store_file(path),
-        Store::Memory => sharing,
-    }
+fn sharing(paths: &Paths) -> Sharing {
+    Sharing::in_place(paths.home.join("owner"))
 }
 
 /// Makes the bridge's settings: a limit's own flag comes first, then `--wait-s`, then the file.

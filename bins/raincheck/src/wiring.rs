@@ -96,7 +96,6 @@ fn compose(
         let shown = plate.clone();
         server = server.sharing(
             Sharing::in_place(owner_of(&path))
-                .with_store_file(&path)
                 .with_settings(settings)
                 .telling(move |standing| shown.show(*standing)),
         );

@@ -59,12 +59,9 @@ fn compose(
     let plate = Plate::default();
     let shown = plate.clone();
     // The editors, and the tasks of whoever has them. What one server allows the others do not get.
-    let mut sharing = Sharing::in_place(paths.home.join("owner"))
+    let sharing = Sharing::in_place(paths.home.join("owner"))
         .with_settings((&settings.project, settings.enable_execute_code, unity.coplay))
         .telling(move |standing| shown.show(*standing));
-    if let Store::Path(path) = &store {
-        sharing = sharing.with_store_file(path);
-    }
     let bridge = Unity::new(settings.clone());
     let words = Words::of(bridge.clone(), &settings);
     let mut listening = UnityListener::new(place.places(paths), unity.port);

@@ -14,6 +14,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::content::{Json, MAX_DEPTH, NotJson};
 
+/// What the keys of requests begin with that one server gives another, and that no caller writes by
+/// chance: such a key is one request's, and lives as long as the row of its task [ATTACH-6].
+pub const REQUEST: char = '\u{1}';
+
+/// Tells whether a key is one of a request, not of a caller.
+#[must_use]
+pub fn is_of_request(key: &str) -> bool {
+    key.starts_with(REQUEST)
+}
+
 /// Hashes inputs in their canonical form.
 ///
 /// # Errors

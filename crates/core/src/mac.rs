@@ -1,6 +1,7 @@
 //! A key under which a server knows its own words again [CALL-8].
 
-use std::fmt;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -20,6 +21,18 @@ impl MacKey {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Returns a name for what the key belongs to: others have other names, and nobody learns the key
+    /// from it.
+    #[must_use]
+    pub fn name(&self) -> Arc<str> {
+        let mut name = String::with_capacity(32);
+        for byte in self.mac("name", []).iter().take(16) {
+            // Writing to a string cannot fail.
+            let _ = write!(name, "{byte:02x}");
+        }
+        name.into()
     }
 
     /// Returns the HMAC-SHA256 of a row of parts, each with its length before it: no two rows have the

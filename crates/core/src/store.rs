@@ -152,6 +152,8 @@ pub struct Submit {
     pub waiting: Option<WaitReason>,
     /// Set when only the caller of an inline call would ever see it: the commit may lag [DUR-6].
     pub is_inline: bool,
+    /// Set when only a task that is there is wanted: none is made.
+    pub is_known: bool,
 }
 
 /// What became of a submit.
@@ -179,6 +181,8 @@ pub enum Submitted {
     },
     /// No lane has this name.
     NoLane,
+    /// No task has the key, and only such a one was wanted.
+    Unknown,
 }
 
 /// A request for work.

@@ -9,6 +9,7 @@ use crate::cancel;
 use crate::content::{Content, Json};
 use crate::deadline::Armed;
 use crate::error::{Error, Kind};
+use crate::idempotency;
 use crate::ids::{ArtifactId, Fence, LaneId, TaskId, ToolName, WorkerId};
 use crate::input::Input;
 use crate::lifecycle::State;
@@ -163,6 +164,15 @@ impl TaskRecord {
     #[must_use]
     pub fn id(&self) -> TaskId {
         self.task.id
+    }
+
+    /// Returns the key that the task is found by: a caller's until its retention is over, a request's as
+    /// long as there is a row [IDEM-2].
+    #[must_use]
+    pub fn held_key(&self) -> Option<&Arc<str>> {
+        let key = self.task.key.as_ref()?;
+        let is_held = self.state != State::Expired || idempotency::is_of_request(key);
+        is_held.then_some(key)
     }
 
     /// Tells whether what an attempt says beside its events is kept: while it holds the task, and with

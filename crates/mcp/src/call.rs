@@ -13,13 +13,13 @@ use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Content;
 use raincheck_core::decide::KILL_MARGIN;
 use raincheck_core::error::{Error, Guarantee, Kind};
-use raincheck_core::ids::TaskId;
+use raincheck_core::ids::{TaskId, ToolName};
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::Line;
 use raincheck_core::store::Page;
 use raincheck_core::task::{Outcome, TaskRecord};
 use raincheck_core::time::Timestamp;
-use raincheck_runtime::{Handle, Request, Submission, View, Waited};
+use raincheck_runtime::{Accepted, Handle, Request, Submission, View, Waited};
 
 use crate::answer::{Answer, Mark, own};
 use crate::caller::{Caller, PassOn, RequestKey, SURFACE_CAP, unwanted};
@@ -179,6 +179,39 @@ pub(crate) async fn follow(
     };
     who.give_back();
     let on_disconnect = if accepted.existing { OnDisconnect::Detach } else { on_disconnect };
+    until_told(engine, accepted, wait, on_disconnect, who).await
+}
+
+/// Finds what a request became that was asked of another owner before, among the tasks of some tools, and
+/// waits for its end as the call does [ATTACH-6].
+pub(crate) async fn find_again(
+    engine: &Handle,
+    tools: impl IntoIterator<Item = ToolName>,
+    key: &RequestKey,
+    who: &mut Caller,
+) -> Result<Option<Told>, Error> {
+    who.begins_nothing();
+    for tool in tools {
+        let spec = engine.spec(tool.as_str());
+        if let Some(accepted) = engine.find_request(who.scope(), tool, key.text()).await? {
+            let (wish, on_disconnect) = spec.map_or((SURFACE_CAP, OnDisconnect::Detach), |spec| {
+                (spec.wait, spec.on_disconnect)
+            });
+            let wait = who.wait(who.effective_wait().unwrap_or(wish));
+            return until_told(engine, accepted, wait, on_disconnect, who).await.map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Waits for the end of a task that was accepted.
+async fn until_told(
+    engine: &Handle,
+    accepted: Accepted,
+    wait: Duration,
+    on_disconnect: OnDisconnect,
+    who: &mut Caller,
+) -> Result<Told, Error> {
     let subject = Subject::accepted(engine, &accepted.record);
     let gone = who.gone(wait);
     let view = if who.listener().is_some() {

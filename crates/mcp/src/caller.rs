@@ -21,7 +21,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::trace::TraceContext;
 
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
-pub(crate) use self::key::RequestKey;
+pub(crate) use self::key::{Repeat, RequestKey};
 pub(crate) use self::leave::{Leave, Luggage};
 pub(crate) use self::progress::{Listener, Note, Notify};
 pub(crate) use self::turn::{PassOn, Turn, Turns};
@@ -149,7 +149,7 @@ impl Caller {
 
     /// Tells whether an owner that is gone was asked the same before [ATTACH-6].
     pub(crate) fn is_repeated(&self) -> bool {
-        self.key.as_ref().is_some_and(|key| key.is_repeat)
+        self.key.as_ref().is_some_and(|key| key.repeat.is_some())
     }
 
     /// Tells the progress of the call to who asked for it.

@@ -50,7 +50,6 @@ pub use self::surfaces::canonical::{Listing, Record};
 #[cfg(feature = "http")]
 pub use self::transport::http::{self, HttpBody, HttpOptions, HttpService};
 pub use self::transport::stdio::{
-    self, Found, Lasting, Link, Owners, StoreName, Streams, serve_attached, serve_shared,
-    serve_stdio, take_stdout,
+    self, Found, Link, Owners, Streams, serve_attached, serve_shared, serve_stdio, take_stdout,
 };
 pub use self::wire::check_schema;

@@ -11,13 +11,13 @@ mod seat;
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use raincheck_core::scope::Scope;
 use raincheck_core::store::TaskStore;
 use raincheck_loopback::Secret;
-use raincheck_mcp::{Lasting, Server, StoreName};
+use raincheck_mcp::Server;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -46,19 +46,19 @@ pub enum Standing {
 /// How processes share a store: the first one of a place owns it, and the others attach to that one.
 ///
 /// Two processes share when they are of one version and have the same tools and settings; their scopes
-/// stay apart. When the owner ends, or is killed, one of the others takes over.
+/// stay apart. When the owner ends, or is killed, one of the others takes over. Where the store is no
+/// file, the tasks end with their owner, and calls that it had not answered are told as lost.
 ///
 /// ```
 /// use raincheck::{Raincheck, Sharing};
 ///
-/// let sharing = Sharing::in_place("state/store.db.owner").with_store_file("state/store.db");
+/// let sharing = Sharing::in_place("state/store.db.owner");
 /// let server = Raincheck::builder().sharing(sharing);
 /// # drop(server);
 /// ```
 #[derive(Clone)]
 pub struct Sharing {
     place: PathBuf,
-    store: Option<PathBuf>,
     settings: DefaultHasher,
     tell: Option<Tell>,
 }
@@ -68,18 +68,7 @@ impl Sharing {
     /// holds the lock that decides who the owner is, and the file that leads to it.
     #[must_use]
     pub fn in_place(place: impl Into<PathBuf>) -> Self {
-        Self { place: place.into(), store: None, settings: DefaultHasher::new(), tell: None }
-    }
-
-    /// Names the file of the store. Without one the tasks end with their owner, and calls that it had not
-    /// answered are told as lost.
-    #[must_use]
-    pub fn with_store_file(mut self, path: impl AsRef<Path>) -> Self {
-        let path = std::path::absolute(path.as_ref()).ok();
-        let folder = path.as_deref().and_then(Path::parent).and_then(|it| it.canonicalize().ok());
-        let name = path.as_deref().and_then(Path::file_name);
-        self.store = folder.zip(name).map(|(folder, name)| folder.join(name)).or(path);
-        self
+        Self { place: place.into(), settings: DefaultHasher::new(), tell: None }
     }
 
     /// Adds what two processes must have in common, such as what a configuration says of their tools.
@@ -99,10 +88,7 @@ impl Sharing {
 
 impl fmt::Debug for Sharing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sharing")
-            .field("place", &self.place)
-            .field("store", &self.store)
-            .finish_non_exhaustive()
+        f.debug_struct("Sharing").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -125,14 +111,6 @@ impl Shared {
     /// Puts what keeps the engine from a store of another process before the store.
     pub(crate) fn gated(&self, store: Arc<dyn TaskStore>) -> Arc<dyn TaskStore> {
         Arc::new(Gated::new(store, Arc::clone(&self.seat)))
-    }
-
-    /// Returns the store of this process.
-    fn store(&self) -> StoreName {
-        match &self.sharing.store {
-            Some(path) => StoreName { name: path.to_string_lossy().into(), lasting: Lasting::Kept },
-            None => StoreName { name: self.process.as_str().into(), lasting: Lasting::Lost },
-        }
     }
 }
 

@@ -24,6 +24,7 @@ use raincheck_core::tool::ToolSpec;
 use raincheck_core::trace::TraceContext;
 
 use crate::engine::Engine;
+use crate::kernel::Need;
 use crate::running::sleep_by;
 use crate::tools::ToolsWatch;
 use crate::waits::Watch;
@@ -61,6 +62,18 @@ pub struct Request {
     pub trace: Option<Arc<TraceContext>>,
     /// Set when the caller waits for the end and was given no handle.
     pub is_inline: bool,
+    /// Set when another server was asked before, and may have accepted the request: it becomes a task
+    /// only if that server's store is this one and shows that it did not [ATTACH-6].
+    pub before: Option<AskedBefore>,
+}
+
+/// Of whom a request was asked before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedBefore {
+    /// The [name](Handle::store_name) of that server's store.
+    pub store: Arc<str>,
+    /// When it was asked first.
+    pub at: Timestamp,
 }
 
 impl Request {
@@ -81,6 +94,7 @@ impl Request {
             tags: Vec::new(),
             trace: None,
             is_inline: false,
+            before: None,
         }
     }
 }
@@ -262,6 +276,41 @@ impl Handle {
     /// Safe.
     pub async fn opened(&self) -> bool {
         self.engine.kernel.phases.opened().await
+    }
+
+    /// Waits until the store is open. One that could not be opened is tried once more.
+    ///
+    /// # Errors
+    /// Why it cannot be opened, or that the engine ends.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn open(&self) -> Result<(), Error> {
+        self.engine.kernel.admit(Need::Read).await
+    }
+
+    /// Returns the name of the store, which is kept in it: what has another name is another store. `None`
+    /// before it was opened, and for one that ends with this process.
+    #[must_use]
+    pub fn store_name(&self) -> Option<Arc<str>> {
+        self.engine.kernel.store.mac_key().map(|key| key.name())
+    }
+
+    /// Finds the task that a request of the key became, whatever has become of the task since; nothing
+    /// is made or changed.
+    ///
+    /// # Errors
+    /// `storage_unavailable`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn find_request(
+        &self,
+        scope: &Scope,
+        tool: ToolName,
+        key: Arc<str>,
+    ) -> Result<Option<Accepted>, Error> {
+        submit::find_request(&self.engine.kernel, scope, tool, key).await
     }
 
     /// Returns what the store promises.

@@ -85,8 +85,8 @@ pub use context::{AttemptProtocol, TaskContext};
 pub use executor::{Attempt, Executor, StartReport};
 pub use functions::Functions;
 pub use handle::{
-    Accepted, Called, Cancelled, Given, Handle, Kept, Request, Submission, TaskHandle, Told,
-    ToolCall, View, Waited,
+    Accepted, AskedBefore, Called, Cancelled, Given, Handle, Kept, Request, Submission, TaskHandle,
+    Told, ToolCall, View, Waited,
 };
 pub use ids::{Ids, OsIds};
 pub use logs::FileLogs;

@@ -50,7 +50,7 @@ fn one(n: u64) -> Submit {
         trace: None,
         submitted_at: NOW,
     };
-    Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false }
+    Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false, is_known: false }
 }
 
 async fn open(folder: &Path) -> Option<SqliteStore> {

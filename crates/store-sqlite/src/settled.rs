@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use raincheck_core::ids::{TaskId, ToolName};
-use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::{Task, TaskRecord};
 use raincheck_core::time::Timestamp;
@@ -27,9 +26,10 @@ const LOOKS: usize = 64;
 const MOST_KEYS: usize = 64 << 10;
 
 pub(crate) const KEYS: &str = "SELECT scope, tool, key FROM tasks INDEXED BY ended_by_key \
-    WHERE key IS NOT NULL AND ended_at IS NOT NULL AND state <> 'expired' LIMIT ?";
+    WHERE key IS NOT NULL AND ended_at IS NOT NULL \
+    AND (state <> 'expired' OR substr(key, 1, 1) = char(1)) LIMIT ?";
 pub(crate) const BY_KEY: &str = "SELECT id FROM tasks WHERE scope = ? AND tool = ? AND key = ? \
-    AND ended_at IS NOT NULL AND state <> 'expired'";
+    AND ended_at IS NOT NULL AND (state <> 'expired' OR substr(key, 1, 1) = char(1))";
 pub(crate) const FIRST_DUE: &str = "SELECT min(due) FROM due_times";
 pub(crate) const NEXT_DUE: &str = "SELECT min(next) FROM ( \
     SELECT due AS next FROM due_times WHERE due > ?1 UNION ALL \
@@ -54,6 +54,11 @@ impl Key {
     /// The key of a task that has one.
     pub(crate) fn of(task: &Task) -> Option<Self> {
         Some(Self::new(task.scope.as_str(), task.tool.as_str(), task.key.as_deref()?))
+    }
+
+    /// The key that a task is found by now.
+    fn held_by(record: &TaskRecord) -> Option<Self> {
+        record.held_key().and_then(|_| Self::of(&record.task))
     }
 }
 
@@ -123,10 +128,7 @@ impl Settled {
             self.due = Some(self.due.map_or(at, |due| due.min(at)));
             self.fresh = Some(self.fresh.map_or(at, |fresh| fresh.min(at)));
         }
-        if record.state == State::Expired {
-            return;
-        }
-        if let Some(key) = Key::of(&record.task)
+        if let Some(key) = Key::held_by(record)
             && !self.has_more_keys
         {
             self.away.insert(key);
@@ -139,9 +141,7 @@ impl Settled {
 
     /// Notes a task that is in memory again.
     pub(crate) fn take_back(&mut self, record: &TaskRecord) {
-        if record.state != State::Expired
-            && let Some(key) = Key::of(&record.task)
-        {
+        if let Some(key) = Key::held_by(record) {
             self.away.remove(&key);
         }
         self.here.push_back(record.id());

@@ -254,7 +254,10 @@ fn submit(
     submit: Submit,
     stored: &mut Option<Stored>,
 ) -> Submitted {
-    let Submit { task, inputs, waiting, is_inline: _ } = submit;
+    let Submit { task, inputs, waiting, is_inline: _, is_known } = submit;
+    if is_known {
+        return front.ledger.known(&task).unwrap_or(Submitted::Unknown);
+    }
     let submitted = front.apply(|ledger| ledger.submit(now, task, waiting));
     if let Submitted::Inserted { record, .. } = &submitted
         && let Some(stored) = stored.take()

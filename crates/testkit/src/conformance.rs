@@ -38,6 +38,7 @@ async fn queue(make: &impl AsyncFn() -> Arc<dyn TaskStore>) {
     tasks::a_full_lane_refuses_and_loses_nothing(&*make().await).await;
     tasks::a_lane_never_runs_more_than_its_concurrency(&*make().await).await;
     tasks::one_key_is_one_task(&*make().await).await;
+    tasks::the_key_of_a_request_lives_as_long_as_its_row(&*make().await).await;
     tasks::a_held_lane_keeps_its_order(&*make().await).await;
 }
 

@@ -30,9 +30,8 @@ impl Ledger {
         let record = self.rows.remove(id)?;
         if record.state == State::Expired {
             self.timers.unbury(&record);
-        } else {
-            self.forget_key(&record);
         }
+        self.forget_key(&record);
         Some(record)
     }
 
@@ -43,9 +42,8 @@ impl Ledger {
         }
         if record.state == State::Expired {
             self.timers.bury(&record);
-        } else {
-            self.remember_key(&record);
         }
+        self.remember_key(&record);
         let place = self.rows.insert(record);
         self.arm(place);
     }

@@ -82,7 +82,8 @@ impl Ledger {
             }
             if record.state == State::Expired {
                 self.timers.bury(record);
-            } else if let Some(key) = key_of(record) {
+            }
+            if let Some(key) = key_of(record) {
                 self.keys.insert(key, record.id());
             }
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::deadline::{Armed, Kind};
 use crate::decide;
+use crate::idempotency;
 use crate::ids::{Fence, ToolName};
 use crate::lifecycle::State;
 use crate::scope::Scope;
@@ -30,12 +31,15 @@ impl Ledger {
         self.insert(record)
     }
 
-    /// Finds the task that an idempotency key already stands for [IDEM-1].
-    fn known(&self, task: &Task) -> Option<Submitted> {
+    /// Finds the task that an idempotency key already stands for [IDEM-1]. The key of a request is that
+    /// request's, whatever its inputs have become on their way.
+    #[must_use]
+    pub fn known(&self, task: &Task) -> Option<Submitted> {
         let key = task.key.clone()?;
+        let is_one = idempotency::is_of_request(&key);
         let id = self.keys.get(&(task.scope.clone(), task.tool.clone(), key))?;
         let record = self.rows.find(*id)?;
-        Some(if record.task.inputs_hash == task.inputs_hash {
+        Some(if is_one || record.task.inputs_hash == task.inputs_hash {
             Submitted::Existing(record.clone())
         } else {
             Submitted::Conflict(*id)
@@ -70,9 +74,9 @@ impl Ledger {
     }
 }
 
-/// What a task with an idempotency key is found by.
+/// What a task with an idempotency key is found by, as long as it is.
 pub(super) fn key_of(record: &TaskRecord) -> Option<(Scope, ToolName, Arc<str>)> {
-    let key = record.task.key.clone()?;
+    let key = Arc::clone(record.held_key()?);
     Some((record.task.scope.clone(), record.task.tool.clone(), key))
 }
 

@@ -208,6 +208,7 @@ impl Ledger {
             }
             if let Some(record) = self.rows.remove(*id) {
                 self.timers.unbury(&record);
+                self.forget_key(&record);
                 self.effects.push(super::Effect::Forgotten(*id));
             }
         }

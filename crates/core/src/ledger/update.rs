@@ -108,7 +108,9 @@ impl Ledger {
             }
         }
         if after.state == State::Expired {
-            self.forget_key(after);
+            if after.held_key().is_none() {
+                self.forget_key(before);
+            }
             self.timers.bury(after);
         }
     }

@@ -173,7 +173,10 @@ impl Inner {
         submit: Submit,
         changed: &mut Vec<TaskRecord>,
     ) -> Submitted {
-        let Submit { task, inputs, waiting, is_inline: _ } = submit;
+        let Submit { task, inputs, waiting, is_inline: _, is_known } = submit;
+        if is_known {
+            return self.ledger.known(&task).unwrap_or(Submitted::Unknown);
+        }
         let submitted = self.apply(changed, |ledger| ledger.submit(now, task, waiting));
         if let Submitted::Inserted { record, .. } = &submitted {
             self.shelf.give(record.id(), inputs);

@@ -143,6 +143,7 @@ fn words(step: &Step, reply: &Reply) -> String {
             Submitted::Conflict(id) => format!("conflict {id}"),
             Submitted::Full { depth, .. } => format!("full {depth}"),
             Submitted::NoLane => "no lane".to_owned(),
+            Submitted::Unknown => "unknown".to_owned(),
         },
         Reply::Rows(rows) if matches!(step, Step::Claim { .. }) => {
             let rows: Vec<_> = rows

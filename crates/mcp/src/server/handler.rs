@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use raincheck_core::content::Json;
-use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
 use raincheck_core::trace::TraceContext;
 
@@ -24,7 +24,6 @@ use super::flight::InFlight;
 use super::registry::{Owner, Registry};
 use super::requests::Written;
 use super::{Server, line, lists, panics, peer, result};
-use crate::answer::Refused;
 use crate::call::{Told, known_tool};
 use crate::caller::{Caller, Connection, Listener};
 use crate::surface::{Call, Extension, Method};
@@ -126,18 +125,15 @@ impl Session {
                 if who.is_cancelled() {
                     return Err(over());
                 }
-                let refused = self.as_repeated(error.into(), &call, &who);
-                let answer = roster.registry.first().refuse(&inner.desk, &refused);
-                return Ok(result::result(answer, inner.options.is_structured).into());
+                return Ok(Box::pin(self.not_known(error, &call, who)).await);
             }
         }
         let registry = &roster.registry;
         let Some(owner) = registry.owner(&call.tool) else {
             if who.is_repeated() {
                 // Another process knew the tool, and may have begun the call.
-                let refused = self.as_repeated(no_such_tool(&call.tool).into(), &call, &who);
-                let answer = registry.first().refuse(&inner.desk, &refused);
-                return Ok(result::result(answer, inner.options.is_structured).into());
+                let error = no_such_tool(&call.tool);
+                return Ok(Box::pin(self.not_known(error, &call, who)).await);
             }
             return Err(unknown_tool(&call.tool));
         };
@@ -151,11 +147,16 @@ impl Session {
             }
             Owner::Surface(surface) => {
                 let asked = call.clone();
-                let told = match self.take(registry, call, &who).await {
-                    Ok(call) => surface.call(&inner.desk, call, &mut who).await,
-                    Err(error) => Err(error.into()),
+                let (told, is_seen) = match self.take(registry, call, &who).await {
+                    Ok(call) => (surface.call(&inner.desk, call, &mut who).await, true),
+                    Err(error) => (Err(error.into()), false),
                 };
-                let told = told.map_err(|refused| self.as_repeated(refused, &asked, &who));
+                let told = match told {
+                    Err(refused) => {
+                        Box::pin(self.server.as_repeated(refused, &asked, is_seen, &mut who)).await
+                    }
+                    told => told,
+                };
                 if told.is_err() {
                     // What is refused begins no work; those after it do not wait for its answer.
                     who.begins_nothing();
@@ -183,17 +184,17 @@ impl Session {
         Ok(result::result(answer, inner.options.is_structured).into())
     }
 
-    /// What refuses a call that was asked of another process before does not know what became of it
-    /// there [LEASE-9]; the store does, and says that a lane is full only of what it does not hold.
-    fn as_repeated(&self, mut refused: Refused, call: &Call, who: &Caller) -> Refused {
-        let error = &refused.error;
-        let is_in_doubt = error.guarantee() == Some(Guarantee::NotExecuted)
-            && error.kind != Kind::QueueFull
-            && self.server.hints(&call.tool).is_none_or(|hints| !hints.read_only);
-        if !refused.is_read && is_in_doubt && who.is_repeated() {
-            refused.error = refused.error.with_guarantee(Guarantee::Unknown);
-        }
-        refused
+    /// Answers a call of a tool that is not known, or not yet.
+    async fn not_known(&self, error: Error, call: &Call, mut who: Caller) -> CallToolResponse {
+        let inner = &self.server.0;
+        let roster = inner.roster();
+        let first = roster.registry.first();
+        let answer =
+            match Box::pin(self.server.as_repeated(error.into(), call, false, &mut who)).await {
+                Ok(told) => first.write(&inner.desk, told, &who),
+                Err(refused) => first.refuse(&inner.desk, &refused),
+            };
+        result::result(answer, inner.options.is_structured).into()
     }
 
     async fn take(&self, registry: &Registry, mut call: Call, who: &Caller) -> Result<Call, Error> {

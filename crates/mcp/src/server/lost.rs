@@ -1,13 +1,20 @@
 //! What a process says of calls whose owner is gone, and by what two of them are one server.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::iter;
 
 use rmcp::model::{JsonRpcMessage, ServerResult};
 
 use raincheck_core::error::{Error, Guarantee, Kind};
+use raincheck_core::ids::ToolName;
 use raincheck_core::tool::Hints;
 
 use super::{Server, result, to_line};
+use crate::answer::Refused;
+use crate::call::{Told, find_again};
+use crate::caller::Caller;
+use crate::surface::Call;
+use crate::surfaces::canonical;
 use crate::wire::Id;
 
 impl Server {
@@ -15,6 +22,45 @@ impl Server {
     /// nothing, or nothing more the second time.
     pub(crate) fn may_repeat(&self, tool: &str) -> bool {
         self.hints(tool).is_some_and(|hints| hints.read_only || hints.idempotent)
+    }
+
+    /// What refuses a call that was asked of another process before does not know what became of it
+    /// there [LEASE-9]: what it became is looked for, and is the answer if it is found [ATTACH-6].
+    ///
+    /// The store itself says that a lane is full only of what it does not hold; `is_seen` tells that it was
+    /// asked, or may have been.
+    pub(super) async fn as_repeated(
+        &self,
+        mut refused: Refused,
+        call: &Call,
+        is_seen: bool,
+        who: &mut Caller,
+    ) -> Result<Told, Refused> {
+        let Some(key) = who.key().filter(|key| key.repeat.is_some()).cloned() else {
+            return Err(refused);
+        };
+        let error = &refused.error;
+        let is_in_doubt = error.guarantee() == Some(Guarantee::NotExecuted)
+            && !(is_seen && error.kind == Kind::QueueFull)
+            && self.hints(&call.tool).is_none_or(|hints| !hints.read_only);
+        if refused.is_read || !is_in_doubt {
+            return Err(refused);
+        }
+        // One tool that makes tasks of others answers with their ids.
+        if canonical::Tool::find(&call.tool).is_none() {
+            let engine = self.engine();
+            let named = ToolName::from(call.tool.as_str());
+            let others = engine.specs();
+            let others = others.iter().map(|spec| &spec.name).filter(|name| **name != named);
+            let tools: Vec<_> = iter::once(named.clone()).chain(others.cloned()).collect();
+            match find_again(engine, tools, &key, who).await {
+                Ok(Some(told)) => return Ok(told),
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%error, "what a call became could not be looked for"),
+            }
+        }
+        refused.error = refused.error.with_guarantee(Guarantee::Unknown);
+        Err(refused)
     }
 
     /// Returns what a client may assume of a tool; nothing where it is not in the list.

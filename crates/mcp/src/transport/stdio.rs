@@ -31,7 +31,7 @@ use self::transport::{Held, Stdio};
 use crate::caller::Connection;
 use crate::server::{Backlog, Flights, Server, Session};
 
-pub use self::attach::{Found, Lasting, Link, Owners, StoreName, serve_attached, serve_shared};
+pub use self::attach::{Found, Link, Owners, serve_attached, serve_shared};
 pub use self::guard::{Stdout, take_stdout};
 pub use self::streams::Streams;
 

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use raincheck_mcp::{Found, Lasting, Link, Owners, StoreName};
+use raincheck_core::content::Json;
+use raincheck_core::scope::Scope;
+use raincheck_mcp::{Found, Link, Owners};
+use raincheck_runtime::Request;
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
@@ -12,10 +15,11 @@ use tokio::io::{
 };
 use tokio::time::sleep;
 
-use crate::session::Session;
+use crate::session::{Session, store_name};
 
-fn store(name: &str, lasting: Lasting) -> StoreName {
-    StoreName { name: name.into(), lasting }
+/// The store of the process itself.
+fn kept() -> Option<Arc<str>> {
+    Some(store_name())
 }
 
 /// What is found, one after the other.
@@ -42,12 +46,12 @@ struct Far {
 }
 
 impl Far {
-    fn new(store: StoreName) -> (Self, Found) {
+    fn new(store: Option<Arc<str>>) -> (Self, Found) {
         Self::with_room(store, 1 << 20)
     }
 
     /// Makes a connection that holds so many bytes each way.
-    fn with_room(store: StoreName, n_bytes: usize) -> (Self, Found) {
+    fn with_room(store: Option<Arc<str>>, n_bytes: usize) -> (Self, Found) {
         let (near, far) = duplex(n_bytes);
         let (reader, writer) = split(near);
         let link = Link { reader: Box::new(reader), writer: Box::new(writer), store };
@@ -75,7 +79,7 @@ impl Far {
 #[tokio::test(start_paused = true)]
 async fn lines_pass_unchanged_and_an_owner_that_sleeps_is_waited_for() {
     // [ATTACH-2] [LEASE-8]
-    let (mut far, theirs) = Far::new(store("s", Lasting::Kept));
+    let (mut far, theirs) = Far::new(kept());
     let mut session = Session::shared(script([theirs])).await;
     far.meet().await;
     let odd = r#"{"jsonrpc":"2.0", "id":7 ,"method":"tools/call","params":{"name":"x","arguments":{"b":1.0,"a":1e2}}}"#;
@@ -102,15 +106,17 @@ async fn lines_pass_unchanged_and_an_owner_that_sleeps_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn what_was_open_is_asked_of_the_next_owner_and_then_of_the_process_itself() {
     // [ATTACH-5] [ATTACH-6]
-    let kept = || store("s", Lasting::Kept);
     let ((mut one, first), (mut two, second)) = (Far::new(kept()), Far::new(kept()));
-    let mut session = Session::shared(script([first, second, Found::Ours(kept())])).await;
+    let mut session = Session::shared(script([first, second, Found::Ours])).await;
     one.meet().await;
     let id = session.begin_call("echo", r#"{"n":1}"#).await;
     let asked = one.hear().await;
     drop(one);
     two.meet().await;
-    assert_eq!(two.hear().await, asked.replacen("1 ", "1! ", 1), "the same number, once more");
+    let again = two.hear().await;
+    let (head, line) = again.split_once(' ').expect("a number");
+    assert_eq!(Some(line), asked.strip_prefix("1 "), "the same bytes, once more");
+    assert!(head.starts_with("1!") && head.ends_with(&format!("/{}", store_name())), "{head}");
     drop(two);
     let answer = session.answer(&id).await;
     assert_eq!(answer["result"]["isError"], false, "{answer}");
@@ -120,8 +126,8 @@ async fn what_was_open_is_asked_of_the_next_owner_and_then_of_the_process_itself
 #[tokio::test(start_paused = true)]
 async fn a_call_of_an_owner_whose_store_is_gone_says_that_nobody_knows() {
     // [ATTACH-6] [LEASE-9]
-    let (mut far, theirs) = Far::new(store("one", Lasting::Lost));
-    let ours = Found::Ours(store("two", Lasting::Lost));
+    let (mut far, theirs) = Far::new(None);
+    let ours = Found::Ours;
     let mut session = Session::shared(script([theirs, ours])).await;
     far.meet().await;
     let (call, list) = (
@@ -143,7 +149,7 @@ async fn a_call_of_an_owner_whose_store_is_gone_says_that_nobody_knows() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_client_is_the_end_of_its_session_at_the_owner() {
     // [ATTACH-2] [CANCEL-7]
-    let (mut far, theirs) = Far::new(store("s", Lasting::Kept));
+    let (mut far, theirs) = Far::new(kept());
     let mut session = Session::shared(script([theirs])).await;
     far.meet().await;
     let id = session.begin_call("nap", "{}").await;
@@ -169,15 +175,11 @@ async fn what_an_owner_answered_before_it_went_is_read_although_it_hears_nothing
     let (near, far) = duplex(1 << 20);
     let (ears, deaf) = duplex(4 << 10);
     let (reader, _) = split(near);
-    let link = Link {
-        reader: Box::new(reader),
-        writer: Box::new(ears),
-        store: store("one", Lasting::Lost),
-    };
+    let link = Link { reader: Box::new(reader), writer: Box::new(ears), store: None };
     let (_, writer) = split(far);
     let (hearing, _) = split(deaf);
     let mut far = Far { lines: BufReader::with_capacity(64, hearing).lines(), writer };
-    let ours = Found::Ours(store("two", Lasting::Lost));
+    let ours = Found::Ours;
     let mut session = Session::shared(script([Found::Theirs(link), ours])).await;
     far.meet().await;
     let id = session.begin_call("nap", "{}").await;
@@ -197,7 +199,7 @@ async fn what_an_owner_answered_before_it_went_is_read_although_it_hears_nothing
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_an_owner_that_does_not_read_goes_with_its_cancel() {
     // [CALL-7] [ATTACH-8]
-    let (mut far, theirs) = Far::with_room(store("s", Lasting::Kept), 4 << 10);
+    let (mut far, theirs) = Far::with_room(kept(), 4 << 10);
     let mut session = Session::shared(script([theirs])).await;
     far.meet().await;
     for id in 100..103 {
@@ -217,4 +219,51 @@ async fn what_waits_for_an_owner_that_does_not_read_goes_with_its_cancel() {
     assert!(cancel.contains("notifications/cancelled") && cancel.contains("100"), "{cancel}");
     let next = far.hear().await;
     assert!(next.starts_with("4 "), "neither the others nor their cancels: {next}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_not_made_anew_by_an_owner_whose_store_is_another_or_that_is_asked_too_late() {
+    // [ATTACH-6] [LEASE-9]
+    for (store, pause) in
+        [(Some("another".into()), 0), (kept(), 24 * 3600 + 1), (kept(), 24 * 3600 - 60)]
+    {
+        let (mut far, theirs) = Far::new(store.clone());
+        let mut session = Session::shared(script([theirs, Found::Ours])).await;
+        far.meet().await;
+        let id = session.begin_call("echo", r#"{"n":1}"#).await;
+        far.hear().await;
+        sleep(Duration::from_secs(pause)).await;
+        drop(far);
+        let told = session.answer(&id).await;
+        let text = told["result"]["content"][0]["text"].as_str().expect("words");
+        let text: Value = serde_json::from_str(text).expect("JSON");
+        if store == kept() && pause < 24 * 3600 {
+            assert_eq!(text, json!({"n": 1}), "it is certain that it was not begun");
+        } else {
+            assert_eq!(text["error"]["guarantee"], "unknown", "{told}");
+            let listed = session.good("list_tasks", "{}").await;
+            assert_eq!(listed["tasks"], json!([]), "nothing was begun");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_became_is_found_although_it_could_not_be_made_now() {
+    // [ATTACH-6]
+    let inputs = Json::parse(r#"{"ms":1,"as":"before"}"#).expect("JSON");
+    let request = |tool: &str| Request {
+        key: Some("\u{1}window/1".into()),
+        ..Request::new(tool, inputs.clone(), Scope::local())
+    };
+    for (tool, arguments) in [("echo", "[1]"), ("no_such_tool", "{}")] {
+        let (mut far, theirs) = Far::new(kept());
+        let before = vec![request("echo")];
+        let mut session = Session::shared_after(script([theirs, Found::Ours]), before).await;
+        far.meet().await;
+        let id = session.begin_call(tool, arguments).await;
+        far.hear().await;
+        drop(far);
+        let told = session.answer(&id).await;
+        assert!(told.to_string().contains("before"), "{told}");
+    }
 }

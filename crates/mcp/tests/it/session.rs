@@ -4,9 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
+use raincheck_core::mac::MacKey;
 use raincheck_core::scope::Scope;
+use raincheck_core::store::{MemoryStore, StoreLayer, TaskStore};
 use raincheck_mcp::{Options, Owners, Server, Streams, serve_shared, serve_stdio};
-use raincheck_runtime::{Handle, start};
+use raincheck_runtime::{Handle, Request, start};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::task::JoinSet;
@@ -75,9 +78,17 @@ impl Session {
 
     /// Connects to a process that shares its store with others, and shakes hands.
     pub(crate) async fn shared(owners: Arc<dyn Owners>) -> Self {
-        let (handle, service) = start(tools::engine());
+        Self::shared_after(owners, Vec::new()).await
+    }
+
+    /// The same on a store that has tasks already.
+    pub(crate) async fn shared_after(owners: Arc<dyn Owners>, before: Vec<Request>) -> Self {
+        let (handle, service) = start(tools::engine().with_store(Arc::new(Named::default())));
         let mut engine = JoinSet::new();
         engine.spawn(service.run(CancellationToken::new()));
+        for request in before {
+            handle.submit(request).await.expect("accepted");
+        }
         let face = Server::new(handle, Options::new("0.0.0"), Box::new(|| {}));
         let face = face.expect("sound tools");
         let starts = Arc::default();
@@ -342,5 +353,30 @@ impl Answer {
         let data = serde_json::from_str(&text).unwrap_or(Value::Null);
         let is_error = result["isError"] == true;
         Self { raw, text, data, is_error }
+    }
+}
+
+/// A store with a name, which a store in memory has not.
+#[derive(Default)]
+struct Named(MemoryStore);
+
+/// The key of that store.
+fn key() -> MacKey {
+    MacKey::from_bytes([7; 32])
+}
+
+/// Returns the name of the store of a process that shares it.
+pub(crate) fn store_name() -> Arc<str> {
+    key().name()
+}
+
+#[async_trait]
+impl StoreLayer for Named {
+    fn inner(&self) -> &dyn TaskStore {
+        &self.0
+    }
+
+    fn mac_key(&self) -> Option<MacKey> {
+        Some(key())
     }
 }

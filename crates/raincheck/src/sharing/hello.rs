@@ -13,7 +13,7 @@ use tokio::io::{
 };
 
 /// The version of these lines, and of the numbers that stand before requests.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// The longest of these lines.
 const MAX_LINE: u64 = 64 << 10;
@@ -43,11 +43,11 @@ pub(super) struct Hello {
 pub(super) enum Welcome {
     /// It serves the process.
     Come {
-        /// The name of its store.
-        store: String,
-        /// Whether the next owner finds in that store what this one acknowledged.
-        is_kept: bool,
+        /// The name of its store, where the next owner finds what this one acknowledged.
+        store: Option<String>,
     },
+    /// It says more in a moment: its store is being opened.
+    Wait,
     /// It does not.
     Stay {
         /// Why, as the end of a sentence.
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(other.refused_by(&own), None);
         let refused: Vec<String> = [
             Hello { version: "0.9.0".into(), ..hello() },
-            Hello { protocol: 2, ..hello() },
+            Hello { protocol: 1, ..hello() },
             Hello { tools: "c".into(), ..hello() },
             Hello { settings: "c".into(), ..hello() },
         ]
@@ -138,8 +138,9 @@ mod tests {
 
     #[test]
     fn the_lines_are_those_of_the_contract() {
-        let text = serde_json::to_string(&Welcome::Come { store: "s".into(), is_kept: true });
-        assert_eq!(text.expect("JSON"), r#"{"answer":"come","store":"s","is_kept":true}"#);
+        let text = serde_json::to_string(&Welcome::Come { store: Some("s".into()) });
+        assert_eq!(text.expect("JSON"), r#"{"answer":"come","store":"s"}"#);
+        assert_eq!(serde_json::to_string(&Welcome::Wait).expect("JSON"), r#"{"answer":"wait"}"#);
         let text = serde_json::to_string(&Welcome::Stay { why: "w".into() }).expect("JSON");
         assert_eq!(text, r#"{"answer":"stay","why":"w"}"#);
     }

@@ -1,16 +1,17 @@
 //! The owner's side: a listener of its own, and a session for each process that is attached.
 
-use std::error;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{error, io};
 
 use raincheck_core::scope::Scope;
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::attach::{self, Upgrade};
 use raincheck_loopback::endpoint::{Kind, Place};
 use raincheck_loopback::{Error, Options, Service, bind};
-use raincheck_mcp::{Lasting, Server, StoreName, Streams, serve_attached};
+use raincheck_mcp::{Server, Streams, serve_attached};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
@@ -29,21 +30,21 @@ const MAX_ATTACHED: usize = 64;
 /// How many connections may wait to be looked at.
 const WAITING: usize = 16;
 
-/// The pause before a listener that could not be opened is tried again.
+/// The pause before a listener that could not be opened is tried again, and between two words to who
+/// waits for the store.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Serves the processes that are attached to this one.
 pub(super) struct Host {
     server: Server,
     endpoint: PathBuf,
-    store: StoreName,
     own: Hello,
 }
 
 impl Host {
     pub(super) fn new(shared: &Shared, server: Server) -> Self {
         let own = hello(shared, &server, "");
-        Self { server, endpoint: shared.seat.endpoint(), store: shared.store(), own }
+        Self { server, endpoint: shared.seat.endpoint(), own }
     }
 
     /// Listens once this process owns the store, until `over` fires. Then every session is handed over: no
@@ -123,10 +124,7 @@ impl Host {
                 .or_else(|| is_full.then(|| format!("which serves {MAX_ATTACHED} others already")));
             let welcome = match refused {
                 Some(why) => Welcome::Stay { why },
-                None => Welcome::Come {
-                    store: self.store.name.to_string(),
-                    is_kept: self.store.lasting == Lasting::Kept,
-                },
+                None => Welcome::Come { store: self.store(&mut talk).await.ok()? },
             };
             talk.say(&welcome).await.ok()?;
             matches!(welcome, Welcome::Come { .. }).then_some((talk, hello))
@@ -143,6 +141,24 @@ impl Host {
         let session = serve_attached(self.server.clone(), scope, streams, &hello.process, over);
         if let Err(error) = session.await {
             tracing::debug!(%error, pid = hello.pid, "the session of an attached process broke");
+        }
+    }
+}
+
+impl Host {
+    /// Opens the store and returns its name. Whoever waits for that is told that it takes long.
+    async fn store(&self, talk: &mut Talk) -> io::Result<Option<String>> {
+        let engine = self.server.engine();
+        let mut opened = pin!(engine.open());
+        loop {
+            tokio::select! {
+                biased;
+                opened = &mut opened => {
+                    let name = opened.ok().and_then(|()| engine.store_name());
+                    return Ok(name.map(|name| name.to_string()));
+                }
+                () = sleep(AGAIN) => talk.say(&Welcome::Wait).await?,
+            }
         }
     }
 }

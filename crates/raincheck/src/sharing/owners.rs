@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::Hasher as _;
 use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use raincheck_core::scope::Scope;
 use raincheck_loopback::awake::timeout;
 use raincheck_loopback::client::Connection;
 use raincheck_loopback::endpoint;
-use raincheck_mcp::{Found, Lasting, Link, Owners, Server, StoreName, Streams, serve_shared};
+use raincheck_mcp::{Found, Link, Owners, Server, Streams, serve_shared};
 use raincheck_runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
@@ -36,6 +38,8 @@ pub(crate) struct Finder {
     hello: Hello,
     engine: Handle,
     begin: Mutex<Parts>,
+    /// Whether the owner that is asked has said to wait.
+    is_told_to_wait: AtomicBool,
 }
 
 /// What is begun once.
@@ -71,7 +75,13 @@ impl Finder {
     ) -> Self {
         let hello = hello(&shared, server, scope.as_str());
         let parts = Parts { wanted: Some(wanted), engine: Some(engine), owned: Some(owned) };
-        Self { shared, hello, engine: server.engine().clone(), begin: Mutex::new(parts) }
+        Self {
+            shared,
+            hello,
+            engine: server.engine().clone(),
+            begin: Mutex::new(parts),
+            is_told_to_wait: AtomicBool::new(false),
+        }
     }
 
     /// Serves one client, here or by the owner.
@@ -102,7 +112,7 @@ impl Finder {
             };
             if last.replace(pid) != Some(pid) {
                 let why = "which serves its own clients".to_owned();
-                if let Found::Ours(_) = self.apart(Theirs { pid, why }).await {
+                if let Found::Ours = self.apart(Theirs { pid, why }).await {
                     return;
                 }
             }
@@ -161,15 +171,18 @@ impl Finder {
         let Some(stream) = stream else { return Ok(Reached::Nobody) };
         let mut talk = Talk::new(stream);
         talk.say(&self.hello).await?;
-        Ok(match talk.hear::<Welcome>().await? {
-            Welcome::Stay { why } => Reached::Stay(why),
-            Welcome::Come { store, is_kept } => {
-                let lasting = if is_kept { Lasting::Kept } else { Lasting::Lost };
-                let store = StoreName { name: store.into(), lasting };
-                let Talk { reader, writer } = talk;
-                Reached::Come(Link { reader: Box::new(reader), writer: Box::new(writer), store })
+        loop {
+            match talk.hear::<Welcome>().await? {
+                Welcome::Wait => self.is_told_to_wait.store(true, Ordering::Relaxed),
+                Welcome::Stay { why } => return Ok(Reached::Stay(why)),
+                Welcome::Come { store } => {
+                    let Talk { reader, writer } = talk;
+                    let (reader, writer) = (Box::new(reader), Box::new(writer));
+                    let store = store.map(Into::into);
+                    return Ok(Reached::Come(Link { reader, writer, store }));
+                }
             }
-        })
+        }
     }
 
     async fn own(&self) -> Found {
@@ -178,7 +191,7 @@ impl Finder {
         self.engine.open_again();
         tracing::info!("this server owns the store");
         self.tell(Standing::Owner).await;
-        Found::Ours(self.shared.store())
+        Found::Ours
     }
 
     async fn apart(&self, theirs: Theirs) -> Found {
@@ -213,8 +226,15 @@ impl Owners for Finder {
     async fn find(&self) -> Found {
         self.begin(|parts| [parts.wanted.take(), None]);
         let search = self.shared.seat.search();
-        if let Ok(found) = timeout(PATIENCE, self.look(search)).await {
-            return found;
+        let mut look = pin!(self.look(search));
+        loop {
+            if let Ok(found) = timeout(PATIENCE, &mut look).await {
+                return found;
+            }
+            // An owner that opens its store answers, and has to be waited for.
+            if !self.is_told_to_wait.swap(false, Ordering::Relaxed) {
+                break;
+            }
         }
         // The owner may have gone at the last moment.
         let Err(pid) = self.take(search).await else { return self.own().await };

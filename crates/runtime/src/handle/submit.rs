@@ -4,18 +4,21 @@ use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::idempotency;
-use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::ids::{LaneId, TaskId, ToolName};
 use raincheck_core::lane;
+use raincheck_core::ledger::TOMBSTONE;
+use raincheck_core::retry;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{self, Claim, Filter, Page, Submit, Submitted, Write};
-use raincheck_core::task::{Resources, Task, TaskRecord};
+use raincheck_core::task::{Limits, Resources, Task, TaskRecord};
 use raincheck_core::text::counted;
 use raincheck_core::time::Timestamp;
 use raincheck_core::tool::ToolSpec;
 
-use super::{Accepted, Handle, Request, Submission};
+use super::{Accepted, AskedBefore, Handle, Request, Submission};
 use crate::engine::Engine;
 use crate::executor::StartReport;
 use crate::kernel::{Kernel, Need, shutting_down};
@@ -68,7 +71,9 @@ impl Handle {
             Route::Answer(outcome) => return Ok(Submission::Answer(outcome)),
             Route::Task(plan) => plan,
         };
+        let before = request.before.clone();
         let mut submit = prepare(kernel, &tool.spec, request, *plan)?;
+        submit.is_known = before.is_some_and(|before| !is_provable(self, &submit.task, &before));
         if tool.start_report == StartReport::AtFirstWait {
             // Handed over is accepted, however long it takes to its first wait; the lease is kept.
             submit.task.limits.accept = Duration::MAX;
@@ -137,6 +142,7 @@ async fn accept<T: Send>(
             Err(Error::new(Kind::QueueFull, message).with_retry_after(retry_after))
         }
         Some(Submitted::NoLane) => Err(no_lane(kernel, &lane)),
+        Some(Submitted::Unknown) => Err(not_here()),
         None => {
             let error =
                 Error::new(Kind::StorageUnavailable, "the store gave no answer to a submit");
@@ -221,7 +227,69 @@ fn prepare(
         trace: request.trace,
         submitted_at: now,
     };
-    Ok(Submit { task, inputs: request.inputs, waiting, is_inline: request.is_inline })
+    let Request { inputs, is_inline, .. } = request;
+    Ok(Submit { task, inputs, waiting, is_inline, is_known: false })
+}
+
+/// Tells whether a request that was asked of another server before was not accepted there if its task
+/// is not found here: the store is the same, and still has the row of every task that it may have become.
+fn is_provable(engine: &Handle, task: &Task, before: &AskedBefore) -> bool {
+    let of_request = task.key.as_deref().is_some_and(idempotency::is_of_request);
+    let kept = if of_request { TOMBSTONE } else { task.limits.retention };
+    let is_same = engine.store_name().as_ref() == Some(&before.store);
+    is_same && engine.now().since(before.at) < kept
+}
+
+/// Refuses a request of which nobody knows whether it was accepted before [LEASE-9].
+fn not_here() -> Error {
+    let message =
+        "the server that had this call ended before it answered, and what it knew is gone";
+    Error::new(Kind::WorkerLost, message).with_guarantee(Guarantee::Unknown)
+}
+
+/// Finds the task of a request by its key.
+pub(super) async fn find_request(
+    kernel: &Kernel,
+    scope: &Scope,
+    tool: ToolName,
+    key: Arc<str>,
+) -> Result<Option<Accepted>, Error> {
+    kernel.admit(Need::Read).await?;
+    let now = kernel.clock.now();
+    let task = Task {
+        id: kernel.ids.task(now),
+        scope: scope.clone(),
+        tool,
+        lane: LaneId::from(""),
+        priority: 0,
+        tags: Vec::new(),
+        key: Some(key),
+        inputs_hash: 0,
+        limits: Limits::default(),
+        resources: Resources::default(),
+        supports_cancel: false,
+        is_idempotent: false,
+        retry: retry::Policy::default(),
+        trace: None,
+        submitted_at: now,
+    };
+    let inputs = Json::empty_object();
+    let wanted = Submit { task, inputs, waiting: None, is_inline: false, is_known: true };
+    let Write { value: (found, _), receipt } = kernel.store.submit(now, vec![wanted], None).await?;
+    receipt.committed().await?;
+    Ok(match found.into_iter().next() {
+        Some(Submitted::Existing(record)) => {
+            Some(Accepted { record, position: None, delay: None, existing: true, watch: None })
+        }
+        Some(
+            Submitted::Unknown
+            | Submitted::Inserted { .. }
+            | Submitted::Conflict(_)
+            | Submitted::Full { .. }
+            | Submitted::NoLane,
+        )
+        | None => None,
+    })
 }
 
 /// Checks the run limit that a caller wishes; the tool's own is kept within the lane's [TIME-3].

@@ -44,7 +44,13 @@ async fn survivor(tool: &str, now: Timestamp) -> (Arc<dyn TaskStore>, TaskId) {
         submitted_at: now,
     };
     let id = task.id;
-    let submit = Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false };
+    let submit = Submit {
+        task,
+        inputs: Json::empty_object(),
+        waiting: None,
+        is_inline: false,
+        is_known: false,
+    };
     let claim = Claim { lanes: vec![lane], n: 1 };
     let posted = store.submit(now, vec![submit], Some(claim)).await.expect("accepted");
     assert_eq!(posted.value.1.len(), 1, "leased");

@@ -92,7 +92,7 @@ fn one(n: u64) -> Submit {
         trace: None,
         submitted_at: NOW,
     };
-    Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false }
+    Submit { task, inputs: Json::empty_object(), waiting: None, is_inline: false, is_known: false }
 }
 
 /// Submits, and tells whether it was acknowledged.

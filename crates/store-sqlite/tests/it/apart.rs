@@ -262,7 +262,8 @@ async fn submits_are_accepted_in_the_order_in_which_they_came() {
             other @ (Submitted::Existing(_)
             | Submitted::Conflict(_)
             | Submitted::Full { .. }
-            | Submitted::NoLane) => panic!("{other:?}"),
+            | Submitted::NoLane
+            | Submitted::Unknown) => panic!("{other:?}"),
         });
         assert!(seqs.is_sorted(), "{seqs:?}");
     }

@@ -64,7 +64,7 @@ pub(crate) fn one(n: u64, edit: impl FnOnce(&mut Task)) -> Submit {
     };
     edit(&mut task);
     let inputs = Json::parse(format!("{{\"n\":{n}.0}}")).expect("JSON");
-    Submit { task, inputs, waiting: None, is_inline: false }
+    Submit { task, inputs, waiting: None, is_inline: false, is_known: false }
 }
 
 pub(crate) async fn submit(store: &SqliteStore, submit: Submit) -> Submitted {

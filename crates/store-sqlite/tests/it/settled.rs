@@ -7,12 +7,15 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{
-    Claim, Filter, Found, Submitted, TaskStore as _, Update, UpdateResult,
+    Claim, Filter, Found, Submit, Submitted, TaskStore as _, Update, UpdateResult,
 };
 use raincheck_core::task::{Outcome, Task, TaskRecord};
 use raincheck_store_sqlite::SqliteStore;
 
 use crate::kit::*;
+
+/// The key of a request.
+const REQUEST: &str = "\u{1}window/7";
 
 /// More tasks than stay in memory.
 const MANY: u64 = 1_400;
@@ -108,6 +111,9 @@ async fn what_has_left_memory_expires_and_is_forgotten_in_time() {
     let (store, _) = open(folder.path()).await;
     run(&store, 0..MANY, |n, task| {
         labels(n, task);
+        if n == 7 {
+            task.key = Some(REQUEST.into());
+        }
         task.limits.retention = Duration::from_secs(if n < 300 { 60 } else { 600 });
     })
     .await;
@@ -129,6 +135,20 @@ async fn what_has_left_memory_expires_and_is_forgotten_in_time() {
     }
     let renewed = submit(&store, one(7_000, |task| labels(5, task))).await;
     assert!(matches!(renewed, Submitted::Inserted { .. }), "its key is free: {renewed:?}");
+    // The key of a request is not [ATTACH-6].
+    let asked = |n| {
+        let same = one(n, |task| {
+            labels(7, task);
+            task.key = Some(REQUEST.into());
+        });
+        Submit { is_known: true, ..same }
+    };
+    let found = submit(&store, asked(7_100)).await;
+    assert!(matches!(&found, Submitted::Existing(row) if row.id() == id(7)), "{found:?}");
+    drop(store);
+    let (store, _) = open(folder.path()).await;
+    let found = submit(&store, asked(7_200)).await;
+    assert!(matches!(&found, Submitted::Existing(row) if row.id() == id(7)), "{found:?}");
     let later = at(62) + Duration::from_secs(24 * 3600);
     let mut n_gone = 0;
     loop {
@@ -139,6 +159,8 @@ async fn what_has_left_memory_expires_and_is_forgotten_in_time() {
         }
     }
     assert_eq!(n_gone, 300);
+    let found = submit(&store, asked(7_300)).await;
+    assert!(matches!(found, Submitted::Unknown), "{found:?}");
     assert!(matches!(find(&store, 0).await, Found::Absent));
     assert!(matches!(find(&store, 300).await, Found::Task(..)));
 }

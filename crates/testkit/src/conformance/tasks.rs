@@ -65,7 +65,7 @@ fn one(n: u64, edit: impl FnOnce(&mut Task)) -> Submit {
     };
     edit(&mut task);
     let inputs = must(Json::parse(format!("{{\"n\":{n}}}")));
-    Submit { task, inputs, waiting: None, is_inline: false }
+    Submit { task, inputs, waiting: None, is_inline: false, is_known: false }
 }
 
 async fn submit(store: &dyn TaskStore, submit: Submit) -> Submitted {
@@ -144,7 +144,10 @@ pub(super) async fn a_full_lane_refuses_and_loses_nothing(store: &dyn TaskStore)
             Submitted::Full { retry_after, .. } => {
                 assert!(retry_after > Duration::ZERO, "[QUEUE-2] no word when to come back");
             }
-            other @ (Submitted::Existing(_) | Submitted::Conflict(_) | Submitted::NoLane) => {
+            other @ (Submitted::Existing(_)
+            | Submitted::Conflict(_)
+            | Submitted::NoLane
+            | Submitted::Unknown) => {
                 panic!("[QUEUE-2] {other:?}")
             }
         }
@@ -190,6 +193,47 @@ pub(super) async fn one_key_is_one_task(store: &dyn TaskStore) {
         matches!(submit(store, foreign).await, Submitted::Inserted { .. }),
         "[SCOPE-2] the key of another scope"
     );
+}
+
+/// A task that is readable for a second after its end.
+fn keyed_for_a_second(n: u64, key: &'static str, hash: u128) -> Submit {
+    one(n, |task| {
+        task.key = Some(key.into());
+        task.inputs_hash = hash;
+        task.limits.retention = Duration::from_secs(1);
+    })
+}
+
+async fn assert_found(store: &dyn TaskStore, submit: Submit, found: Option<TaskId>) {
+    let what = format!("{:?}", submit.task.key);
+    let existing = match self::submit(store, submit).await {
+        Submitted::Existing(record) => Some(record.id()),
+        Submitted::Unknown => None,
+        other @ (Submitted::Inserted { .. }
+        | Submitted::Conflict(_)
+        | Submitted::Full { .. }
+        | Submitted::NoLane) => panic!("{what}: {other:?}"),
+    };
+    assert_eq!(existing, found, "[IDEM-2] [ATTACH-6] {what}");
+}
+
+pub(super) async fn the_key_of_a_request_lives_as_long_as_its_row(store: &dyn TaskStore) {
+    const REQUEST: &str = "\u{1}window/1";
+    open(store, 1, 100).await;
+    for (n, key) in [(0, "key"), (1, REQUEST)] {
+        submit(store, keyed_for_a_second(n, key, 7)).await;
+        let Some(claimed) = claim(store, 1).await.pop() else { panic!("nothing was leased") };
+        update(store, START, attempt(&claimed, done("x"), true)).await;
+    }
+    must(must(store.fire(at(2), 100).await).receipt.committed().await);
+    let known = |n, key| Submit { is_known: true, ..keyed_for_a_second(n, key, 8) };
+    assert_found(store, known(2, "key"), None).await;
+    assert_found(store, known(3, REQUEST), Some(id(1))).await;
+    assert_found(store, keyed_for_a_second(4, REQUEST, 7), Some(id(1))).await;
+    must(store.sweep(at(2) + Duration::from_secs(25 * 3600), 100).await);
+    assert_found(store, known(5, REQUEST), None).await;
+    let found = must(store.find(&Scope::local(), id(5)).await);
+    assert!(matches!(found, Found::Absent), "it made a task: {found:?}");
 }
 
 pub(super) async fn a_queued_task_is_cancelled_at_once(store: &dyn TaskStore) {

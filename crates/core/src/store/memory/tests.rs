@@ -36,7 +36,7 @@ fn one(n: u64) -> Submit {
         submitted_at: NOW,
     };
     let inputs = Json::parse(format!("{{\"n\":{n}}}")).expect("JSON");
-    Submit { task, inputs, waiting: None, is_inline: false }
+    Submit { task, inputs, waiting: None, is_inline: false, is_known: false }
 }
 
 fn store(limits: MemoryLimits) -> MemoryStore {

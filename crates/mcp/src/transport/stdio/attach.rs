@@ -51,7 +51,7 @@ pub trait Owners: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub enum Found {
     /// This process, from now on. Its engine is running, or starting.
-    Ours(StoreName),
+    Ours,
     /// Another one, which takes this process in.
     Theirs(Link),
     /// Another one, which does not. What this process's own engine answers says why.
@@ -64,32 +64,15 @@ pub struct Link {
     pub reader: Box<dyn AsyncRead + Send + Unpin>,
     /// What it is told.
     pub writer: Box<dyn AsyncWrite + Send + Unpin>,
-    /// Its store.
-    pub store: StoreName,
+    /// The [name](raincheck_runtime::Handle::store_name) of its store; `None` when that ends with the
+    /// owner, or could not be opened.
+    pub store: Option<Arc<str>>,
 }
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("store", &self.store).finish_non_exhaustive()
     }
-}
-
-/// Which store an owner has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreName {
-    /// Its name: equal names are one store.
-    pub name: Arc<str>,
-    /// What becomes of it with its owner.
-    pub lasting: Lasting,
-}
-
-/// What becomes of a store with its owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasting {
-    /// The next owner finds everything that was acknowledged.
-    Kept,
-    /// It is gone.
-    Lost,
 }
 
 /// Serves one client, as [`serve_stdio`](super::serve_stdio) does, or has it served by the process that

@@ -7,8 +7,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 /// The longest line that is taken in, in bytes.
 pub(crate) const MAX_LINE: usize = 16 << 20;
 
-/// The most bytes before a line of an attached process: its number.
-pub(crate) const NUMBER: usize = 24;
+/// The most bytes before a line of an attached process: its number, and of whom it was asked before.
+pub(crate) const NUMBER: usize = 80;
 
 const READ_SIZE: usize = 64 << 10;
 const MARK: &[u8] = b"\xEF\xBB\xBF";

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 
-use super::line::{Lines, Read};
-use crate::caller::RequestKey;
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::AskedBefore;
+
+use super::line::{Lines, NUMBER, Read};
+use crate::caller::{Repeat, RequestKey};
 
 /// The lines of a session, and by what a request is known again.
 #[derive(Debug)]
@@ -64,50 +67,88 @@ impl<R: AsyncRead + Unpin> Source<R> {
     }
 }
 
-/// What stands behind the number of a request that was asked of another owner before.
-const REPEAT: u8 = b'!';
+/// What stands behind the number of a request that was asked of another owner before. When that was and
+/// of which store follow, unless it may be done a second time: `7!1764403200000/3f0c… {"jsonrpc":…}`.
+const REPEAT: char = '!';
 
 /// Writes a request behind its number.
-pub(crate) fn number(line: &[u8], number: u64, is_repeat: bool) -> Vec<u8> {
-    let mut out = number.to_string().into_bytes();
-    out.extend(is_repeat.then_some(REPEAT));
-    out.push(b' ');
-    out.extend_from_slice(line);
-    out
+pub(crate) fn number(line: &[u8], number: u64, repeat: Option<&Repeat>) -> Vec<u8> {
+    let head = match repeat {
+        None => format!("{number} "),
+        Some(Repeat::Free) => format!("{number}{REPEAT} "),
+        Some(Repeat::Of(AskedBefore { store, at })) => {
+            format!("{number}{REPEAT}{}/{store} ", at.as_millis())
+        }
+    };
+    [head.as_bytes(), line].concat()
+}
+
+/// Reads a number, and what stands behind it.
+fn head(head: &str) -> Option<(u64, Option<Repeat>)> {
+    let Some((number, before)) = head.split_once(REPEAT) else {
+        return Some((digits(head)?, None));
+    };
+    let repeat = if before.is_empty() {
+        Repeat::Free
+    } else {
+        let (at, store) = before.split_once('/')?;
+        let at = Timestamp::from_millis(digits(at)?.try_into().ok()?);
+        Repeat::Of(AskedBefore { store: store.into(), at })
+    };
+    Some((digits(number)?, Some(repeat)))
+}
+
+fn digits(text: &str) -> Option<u64> {
+    text.starts_with(|first: char| first.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// Takes the number off a request.
 fn numbered(mut line: Vec<u8>, process: &str) -> (Read, Option<RequestKey>) {
-    let n_digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let number =
-        line.get(..n_digits).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    let is_repeat = line.get(n_digits) == Some(&REPEAT);
-    let space = n_digits + usize::from(is_repeat);
-    let Some(number) = number.filter(|_| line.get(space) == Some(&b' ')) else {
+    let space = line.iter().take(NUMBER).position(|byte| *byte == b' ');
+    let read = space.and_then(|at| head(std::str::from_utf8(line.get(..at)?).ok()?));
+    let (Some(space), Some((number, repeat))) = (space, read) else {
         return (Read::Line(line), None);
     };
     line.drain(..=space);
-    (Read::Line(line), Some(RequestKey::new(process, number, is_repeat)))
+    (Read::Line(line), Some(RequestKey::new(process, number, repeat)))
 }
 
 #[cfg(test)]
 mod tests {
+    use raincheck_core::mac::MacKey;
+
     use super::*;
 
     #[test]
     fn a_number_is_taken_off_and_the_bytes_behind_it_stay() {
         // [ATTACH-6]
         let line = br#"{ "jsonrpc":"2.0" , "id":1e0}  "#;
-        for (seq, is_repeat) in [(0, false), (42, true), (u64::MAX, false)] {
-            let (read, key) = numbered(number(line, seq, is_repeat), "window");
+        let name = MacKey::from_bytes([7; 32]).name();
+        let at = Timestamp::from_millis(i64::MAX);
+        let of = Repeat::Of(AskedBefore { store: name, at });
+        for (seq, repeat) in [(0, None), (42, Some(Repeat::Free)), (u64::MAX, Some(of)), (7, None)]
+        {
+            let sent = number(line, seq, repeat.as_ref());
+            assert!(sent.len() <= line.len() + NUMBER, "{}", sent.len());
+            let (read, key) = numbered(sent, "window");
             assert_eq!(read, Read::Line(line.to_vec()));
-            assert_eq!(key, Some(RequestKey::new("window", seq, is_repeat)));
+            assert_eq!(key, Some(RequestKey::new("window", seq, repeat)));
         }
     }
 
     #[test]
     fn what_has_no_number_is_a_line_as_it_is() {
-        for line in [&b"{}"[..], b"7", b"7{}", b"-1 {}", b"99999999999999999999 {}", b" 7 {}"] {
+        let lines = [
+            &b"{}"[..],
+            b"7",
+            b"7{}",
+            b"-1 {}",
+            b"99999999999999999999 {}",
+            b" 7 {}",
+            b"7!x/y {}",
+            b"7!5 {}",
+        ];
+        for line in lines {
             assert_eq!(numbered(line.to_vec(), "w"), (Read::Line(line.to_vec()), None));
         }
     }

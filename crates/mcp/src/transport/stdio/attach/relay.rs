@@ -1,10 +1,13 @@
 //! The relay as a value: lines in, what to do with them out. It reads no clock and waits for nobody.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use raincheck_core::time::Timestamp;
+use raincheck_runtime::AskedBefore;
 
 use super::roles::{self, Event, Kind, Role, Way};
-use super::{Lasting, StoreName};
-use crate::caller::RequestKey;
+use crate::caller::{Repeat, RequestKey};
 use crate::server::{MAX_BYTES, MAX_REQUESTS, Refusal};
 use crate::wire::{Id, Message, parse};
 
@@ -20,7 +23,7 @@ pub(super) enum Action {
     /// Give it to the session of this process.
     Here(Vec<u8>, Option<RequestKey>),
     /// Send it to the owner. A request has a number, and may have been sent to another owner before.
-    There(Vec<u8>, Option<(u64, bool)>),
+    There(Vec<u8>, Option<(u64, Option<Repeat>)>),
     /// Write it to the client.
     Client(Vec<u8>),
     /// Refuse a request.
@@ -42,8 +45,40 @@ struct Open {
     line: Vec<u8>,
     /// The tool of a call.
     tool: Option<String>,
-    /// The store of the owner that may have it.
-    asked_of: Option<StoreName>,
+    /// Set once an owner may have it.
+    asked: Option<Asked>,
+}
+
+/// How a request is asked of the next one.
+enum Again {
+    /// Nobody had it.
+    First,
+    /// An owner had it.
+    Repeat(Repeat),
+    /// It is not asked: what became of it nobody can know.
+    Never,
+}
+
+/// Of whom a request was asked first.
+#[derive(Debug)]
+struct Asked {
+    /// The name of that owner's store, if it outlives the owner.
+    store: Option<Arc<str>>,
+    at: Timestamp,
+}
+
+impl Open {
+    /// Returns what the next one has to know who is asked.
+    fn again(&self, is_free: bool) -> Again {
+        match &self.asked {
+            None => Again::First,
+            Some(_) if is_free => Again::Repeat(Repeat::Free),
+            Some(Asked { store: Some(store), at }) => {
+                Again::Repeat(Repeat::Of(AskedBefore { store: Arc::clone(store), at: *at }))
+            }
+            Some(Asked { store: None, .. }) => Again::Never,
+        }
+    }
 }
 
 /// The lines of one client, and who has to answer them.
@@ -53,8 +88,8 @@ pub(super) struct Relay {
     has_live_tools: bool,
     role: Role,
     process: Box<str>,
-    /// The store of whoever answers now.
-    store: Option<StoreName>,
+    /// The name of the owner's store, if it outlives the owner.
+    store: Option<Arc<str>>,
     open: BTreeMap<u64, Open>,
     numbers: HashMap<Id, u64>,
     last: u64,
@@ -127,7 +162,7 @@ impl Relay {
                 // Its answer is not sent any more, whoever makes it; it is not asked again.
                 match self.forget(&id) {
                     // Nobody has it, and nobody gets it.
-                    Some((number, open)) if open.asked_of.is_none() => {
+                    Some((number, open)) if open.asked.is_none() => {
                         let is_in_line = self.role == Role::Attached;
                         is_in_line.then_some(Action::Withdraw(number)).into_iter().collect()
                     }
@@ -171,9 +206,9 @@ impl Relay {
         self.numbers.insert(id.clone(), number);
         let mut actions = Vec::new();
         if way == Way::There {
-            actions.push(Action::There(line.clone(), Some((number, false))));
+            actions.push(Action::There(line.clone(), Some((number, None))));
         }
-        self.open.insert(number, Open { id, line, tool, asked_of: None });
+        self.open.insert(number, Open { id, line, tool, asked: None });
         actions.extend(self.wanted());
         actions
     }
@@ -192,9 +227,10 @@ impl Relay {
     }
 
     /// Notes that a request begins to be written to the owner: from now on it may have it.
-    pub(super) fn sent(&mut self, number: u64) {
-        if let Some(open) = self.open.get_mut(&number) {
-            open.asked_of.clone_from(&self.store);
+    /// What a later owner that has another store has of it, it has not begun.
+    pub(super) fn sent(&mut self, number: u64, at: Timestamp) {
+        if let Some(open) = self.open.get_mut(&number).filter(|open| open.asked.is_none()) {
+            open.asked = Some(Asked { store: self.store.clone(), at });
         }
     }
 
@@ -227,7 +263,7 @@ impl Relay {
     pub(super) fn decided(
         &mut self,
         event: Event,
-        store: Option<StoreName>,
+        store: Option<Arc<str>>,
         may_repeat: impl Fn(&str) -> bool,
     ) -> Vec<Action> {
         let Some(role) = roles::next(self.role, event) else { return Vec::new() };
@@ -235,25 +271,23 @@ impl Relay {
         self.store = store;
         let mut actions = Vec::new();
         for (number, open) in std::mem::take(&mut self.open) {
-            let is_repeat = open.asked_of.is_some();
-            let is_safe = match (&open.asked_of, &open.tool) {
-                (None, _) | (_, None) => true,
-                (Some(of), Some(tool)) => {
-                    let is_same = of.lasting == Lasting::Kept && Some(of) == self.store.as_ref();
-                    is_same || may_repeat(tool)
+            let is_free = open.tool.as_ref().is_none_or(|tool| may_repeat(tool));
+            // Without a store nothing is found.
+            let repeat = match open.again(is_free) {
+                Again::First => None,
+                Again::Repeat(repeat) if role != Role::Apart || is_free => Some(repeat),
+                Again::Repeat(_) | Again::Never => {
+                    self.drop_number(&open);
+                    actions.push(Action::Lost(open.id, open.tool.unwrap_or_default()));
+                    continue;
                 }
             };
-            if !is_safe {
-                self.drop_number(&open);
-                actions.push(Action::Lost(open.id, open.tool.unwrap_or_default()));
-                continue;
-            }
             if role == Role::Attached {
-                actions.push(Action::There(open.line.clone(), Some((number, is_repeat))));
+                actions.push(Action::There(open.line.clone(), Some((number, repeat))));
                 self.open.insert(number, open);
             } else {
                 self.drop_number(&open);
-                let key = is_repeat.then(|| RequestKey::new(&self.process, number, true));
+                let key = repeat.map(|it| RequestKey::new(&self.process, number, Some(it)));
                 actions.push(Action::Here(open.line, key));
             }
         }

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::relay::{Action, Handshake, Relay};
 use super::roles::{Event, Role};
-use super::{Found, Link, Owners, StoreName};
+use super::{Found, Link, Owners};
+use crate::caller::Repeat;
 use crate::server::{Server, written};
 use crate::transport::refusals::{Refused, refused};
 use crate::transport::stdio::line::{Lines, Read};
@@ -48,9 +49,9 @@ type Search = Pin<Box<dyn Future<Output = Sought> + Send>>;
 /// What came of looking for the owner.
 enum Sought {
     /// It is this process.
-    Ours(StoreName),
+    Ours,
     /// It is another one: the way there, its store, and the line with which the session was opened.
-    Theirs(Box<There>, StoreName, Option<Vec<u8>>),
+    Theirs(Box<There>, Option<Arc<str>>, Option<Vec<u8>>),
     /// It is another one, which is of no use.
     Apart,
 }
@@ -180,7 +181,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
                 if let Some(number) = front.and_then(|(_, number)| number)
                     && *n_written == 0
                 {
-                    self.relay.sent(number);
+                    self.relay.sent(number, self.server.engine().now());
                 }
                 let rest = front.map(|(line, _)| line.get(*n_written..).unwrap_or_default());
                 let way = Writing { writer, rest, n_written, is_flushed, is_shut, is_ending };
@@ -303,11 +304,11 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
     fn found(&mut self, sought: Sought) {
         self.search = None;
         let (event, store) = match sought {
-            Sought::Ours(store) => (Event::Owned, Some(store)),
+            Sought::Ours => (Event::Owned, None),
             Sought::Theirs(there, store, opened) => {
                 self.there = Some(*there);
                 self.introduce(opened.as_deref());
-                (Event::Joined, Some(store))
+                (Event::Joined, store)
             }
             Sought::Apart => {
                 let took = self.sought_since.elapsed();
@@ -341,7 +342,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
         Box::pin(async move {
             loop {
                 match owners.find().await {
-                    Found::Ours(store) => return Sought::Ours(store),
+                    Found::Ours => return Sought::Ours,
                     Found::Apart => return Sought::Apart,
                     Found::Theirs(link) => match join(link, initialize.as_ref()).await {
                         Ok((there, store)) => {
@@ -423,9 +424,9 @@ impl There {
         }
     }
 
-    fn put(&mut self, line: Vec<u8>, numbered: Option<(u64, bool)>) {
+    fn put(&mut self, line: Vec<u8>, numbered: Option<(u64, Option<Repeat>)>) {
         let (mut line, number) = match numbered {
-            Some((n, is_repeat)) => (number(&line, n, is_repeat), Some(n)),
+            Some((n, repeat)) => (number(&line, n, repeat.as_ref()), Some(n)),
             None => (line, None),
         };
         line.push(b'\n');
@@ -440,7 +441,7 @@ impl There {
 async fn join(
     Link { reader, writer, store }: Link,
     initialize: Option<&(Id, Vec<u8>)>,
-) -> io::Result<(There, StoreName)> {
+) -> io::Result<(There, Option<Arc<str>>)> {
     let mut there = There {
         lines: Lines::new(reader, MAX_ANSWER),
         writer,

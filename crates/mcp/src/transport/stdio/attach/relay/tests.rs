@@ -19,28 +19,31 @@ fn note(method: &str, id: i64) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id}}}}}"#).into_bytes()
 }
 
-fn kept(name: &str) -> StoreName {
-    StoreName { name: name.into(), lasting: Lasting::Kept }
+const AT: Timestamp = Timestamp::from_millis(1_000);
+
+fn kept(name: &str) -> Option<Arc<str>> {
+    Some(name.into())
 }
 
-fn memory(name: &str) -> StoreName {
-    StoreName { name: name.into(), lasting: Lasting::Lost }
+/// What was asked of the owner of a store before.
+fn of(name: &str) -> Option<Repeat> {
+    Some(Repeat::Of(AskedBefore { store: name.into(), at: AT }))
 }
 
 /// Attaches a process that has nothing open.
-fn attached(store: StoreName) -> Relay {
+fn attached(store: Option<Arc<str>>) -> Relay {
     let mut relay = relay();
     assert_eq!(relay.decide(), Some(Action::Decide));
-    assert_eq!(relay.decided(Event::Joined, Some(store), |_| false), []);
+    assert_eq!(relay.decided(Event::Joined, store, |_| false), []);
     relay
 }
 
 /// Says a request to the owner, as far as it was written.
 fn ask(relay: &mut Relay, id: i64, is_written: bool) -> u64 {
     let actions = relay.said(request(id, CALL));
-    let [Action::There(_, Some((number, false)))] = actions[..] else { panic!("{actions:?}") };
+    let [Action::There(_, Some((number, None)))] = actions[..] else { panic!("{actions:?}") };
     if is_written {
-        relay.sent(number);
+        relay.sent(number, AT);
     }
     number
 }
@@ -68,8 +71,8 @@ fn a_list_that_changes_is_the_owners() {
     // [ATTACH-1]
     let mut relay = Relay::new("window", true);
     assert_eq!(relay.said(request(1, LIST)), [Action::Decide]);
-    let asked = [Action::There(request(1, LIST), Some((1, false)))];
-    assert_eq!(relay.decided(Event::Joined, Some(kept("s")), |_| false), asked);
+    let asked = [Action::There(request(1, LIST), Some((1, None)))];
+    assert_eq!(relay.decided(Event::Joined, kept("s"), |_| false), asked);
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn requests_wait_until_it_is_known_who_answers_them() {
     assert_eq!(relay.said(request(3, CALL)), []);
     assert_eq!(relay.said(note("notifications/cancelled", 3)), []);
     let asked = [here(request(1, CALL), None), here(request(2, "tasks/get"), None)];
-    assert_eq!(relay.decided(Event::Owned, Some(kept("s")), |_| false), asked);
+    assert_eq!(relay.decided(Event::Owned, kept("s"), |_| false), asked);
     assert!(relay.is_idle() && relay.role() == Role::Owner);
 }
 
@@ -118,47 +121,56 @@ fn what_was_open_is_asked_of_the_next_owner_of_the_store_under_the_same_number()
     let (sent, unsent) = (ask(&mut relay, 1, true), ask(&mut relay, 2, false));
     assert_eq!(relay.lost(), [Action::Decide]);
     let again = [
-        Action::There(request(1, CALL), Some((sent, true))),
-        Action::There(request(2, CALL), Some((unsent, false))),
+        Action::There(request(1, CALL), Some((sent, of("s")))),
+        Action::There(request(2, CALL), Some((unsent, None))),
     ];
-    assert_eq!(relay.decided(Event::Joined, Some(kept("s")), |_| false), again);
-    relay.sent(unsent);
+    assert_eq!(relay.decided(Event::Joined, kept("s"), |_| false), again);
+    relay.sent(unsent, AT);
     assert_eq!(relay.lost(), [Action::Decide]);
-    let key = |number| Some(RequestKey::new("window", number, true));
+    let key = |number| Some(RequestKey::new("window", number, of("s")));
     let again = [here(request(1, CALL), key(sent)), here(request(2, CALL), key(unsent))];
-    assert_eq!(relay.decided(Event::Owned, Some(kept("s")), |_| false), again);
+    assert_eq!(relay.decided(Event::Owned, kept("s"), |_| false), again);
     assert!(relay.is_idle());
 }
 
 #[test]
-fn a_call_that_an_owner_may_have_begun_is_never_made_anew_elsewhere() {
+fn a_call_of_an_owner_whose_tasks_ended_with_it_is_never_made_anew() {
     // [ATTACH-6] [LEASE-9]
-    for (before, after) in
-        [(memory("a"), memory("b")), (kept("a"), kept("b")), (kept("a"), memory("a"))]
-    {
-        for event in [Event::Owned, Event::Joined] {
-            let mut relay = attached(before.clone());
-            ask(&mut relay, 1, true);
-            let unsent = ask(&mut relay, 2, false);
-            relay.said(request(3, "resources/read"));
-            relay.sent(unsent + 1);
-            relay.lost();
-            let actions = relay.decided(event, Some(after.clone()), |_| false);
-            let lost = Action::Lost(Id::Number(1), "render".into());
-            assert_eq!((actions.len(), &actions[0]), (3, &lost));
-            assert!(!matches!(actions[1], Action::Lost(..)), "it was not asked: {actions:?}");
-            assert!(!matches!(actions[2], Action::Lost(..)), "it is no call: {actions:?}");
-        }
+    for event in [Event::Owned, Event::Joined] {
+        let mut relay = attached(None);
+        ask(&mut relay, 1, true);
+        let unsent = ask(&mut relay, 2, false);
+        relay.said(request(3, "resources/read"));
+        relay.sent(unsent + 1, AT);
+        relay.lost();
+        let actions = relay.decided(event, kept("b"), |_| false);
+        let lost = Action::Lost(Id::Number(1), "render".into());
+        assert_eq!((actions.len(), &actions[0]), (3, &lost));
+        assert!(!matches!(actions[1], Action::Lost(..)), "it was not asked: {actions:?}");
+        assert!(!matches!(actions[2], Action::Lost(..)), "it is no call: {actions:?}");
+    }
+}
+
+#[test]
+fn whoever_is_asked_again_knows_of_which_store_a_call_was_asked_first() {
+    // [ATTACH-6] [LEASE-9]
+    let mut relay = attached(kept("a"));
+    let number = ask(&mut relay, 1, true);
+    for store in [kept("b"), None, kept("a")] {
+        relay.lost();
+        let asked = [Action::There(request(1, CALL), Some((number, of("a"))))];
+        assert_eq!(relay.decided(Event::Joined, store, |_| false), asked);
+        relay.sent(number, Timestamp::from_millis(5_000));
     }
 }
 
 #[test]
 fn a_call_that_may_be_made_twice_is() {
     // [ATTACH-6]
-    let mut relay = attached(memory("a"));
+    let mut relay = attached(None);
     ask(&mut relay, 1, true);
     relay.lost();
-    let actions = relay.decided(Event::Owned, Some(memory("b")), |tool| tool == "render");
+    let actions = relay.decided(Event::Owned, None, |tool| tool == "render");
     assert!(matches!(actions[..], [Action::Here(_, Some(_))]), "{actions:?}");
 }
 
@@ -209,7 +221,7 @@ fn the_owner_hears_how_the_client_introduced_itself() {
     let handshake = relay.handshake.clone();
     assert_eq!(handshake.initialize, Some((Id::Number(0), hello.clone())));
     assert_eq!(handshake.initialized, Some(ready));
-    relay.decided(Event::Joined, Some(kept("s")), |_| false);
+    relay.decided(Event::Joined, kept("s"), |_| false);
     let both = [here(hello.clone(), None), Action::There(hello, None)];
     assert_eq!(relay.said(request(0, "initialize")), both, "once more, to both");
     assert_eq!(relay.heard(answer(0)), [], "the client has its answer from here");
@@ -229,6 +241,6 @@ fn what_is_cancelled_before_it_was_sent_is_taken_back_and_sent_to_nobody() {
     // One that an owner had that is gone may be known to the next.
     ask(&mut relay, 4, true);
     relay.lost();
-    relay.decided(Event::Joined, Some(kept("s")), |_| false);
+    relay.decided(Event::Joined, kept("s"), |_| false);
     assert_eq!(relay.said(cancel(4)), [Action::There(cancel(4), None)]);
 }
