@@ -142,6 +142,18 @@ impl Server {
     }
 
     /// Returns what the server says it can do.
+    /// Names the lists of which its clients are told that they changed.
+    pub(crate) fn live_lists(&self) -> Vec<&'static str> {
+        let ServerCapabilities { tools, resources, prompts, .. } = self.capabilities();
+        let is_live = |told: Option<bool>| told == Some(true);
+        let lists = [
+            ("tools", is_live(tools.and_then(|one| one.list_changed))),
+            ("resources", is_live(resources.and_then(|one| one.list_changed))),
+            ("prompts", is_live(prompts.and_then(|one| one.list_changed))),
+        ];
+        lists.into_iter().filter_map(|(name, is_live)| is_live.then_some(name)).collect()
+    }
+
     fn capabilities(&self) -> ServerCapabilities {
         let roster = self.roster();
         let has_resources = roster.registry.layers().iter().any(|layer| layer.has_resources());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use raincheck_core::content::Json;
 use raincheck_core::scope::Scope;
-use raincheck_mcp::{Found, Link, Owners};
+use raincheck_mcp::{Found, Layer, Link, Notices, Options, Owners};
 use raincheck_runtime::Request;
 use serde_json::{Value, json};
 use tokio::io::{
@@ -266,4 +266,32 @@ async fn what_a_call_became_is_found_although_it_could_not_be_made_now() {
         let told = session.answer(&id).await;
         assert!(told.to_string().contains("before"), "{told}");
     }
+}
+
+/// A layer whose resources come and go.
+#[derive(Debug, Default)]
+struct Shelf(Notices);
+
+#[async_trait]
+impl Layer for Shelf {
+    fn has_resources(&self) -> bool {
+        true
+    }
+
+    fn notices(&self) -> Option<Notices> {
+        Some(self.0.clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_change_of_the_owner_the_client_reads_its_lists_again() {
+    // [ATTACH-5]
+    let (mut far, theirs) = Far::new(kept());
+    let options = Options::new("0.0.0").wrap(Shelf::default());
+    let mut session = Session::shared_with(script([theirs, Found::Ours]), options).await;
+    far.meet().await;
+    drop(far);
+    let told = session.line().await.expect("a notice");
+    assert!(told.contains("notifications/resources/list_changed"), "{told}");
+    assert!(session.line_is_pending().await, "no other list changes");
 }

@@ -81,16 +81,24 @@ impl Session {
         Self::shared_after(owners, Vec::new()).await
     }
 
+    /// The same with the options of a test.
+    pub(crate) async fn shared_with(owners: Arc<dyn Owners>, options: Options) -> Self {
+        Self::share(owners, Vec::new(), options).await
+    }
+
     /// The same on a store that has tasks already.
     pub(crate) async fn shared_after(owners: Arc<dyn Owners>, before: Vec<Request>) -> Self {
+        Self::share(owners, before, Options::new("0.0.0")).await
+    }
+
+    async fn share(owners: Arc<dyn Owners>, before: Vec<Request>, options: Options) -> Self {
         let (handle, service) = start(tools::engine().with_store(Arc::new(Named::default())));
         let mut engine = JoinSet::new();
         engine.spawn(service.run(CancellationToken::new()));
         for request in before {
             handle.submit(request).await.expect("accepted");
         }
-        let face = Server::new(handle, Options::new("0.0.0"), Box::new(|| {}));
-        let face = face.expect("sound tools");
+        let face = Server::new(handle, options, Box::new(|| {})).expect("sound tools");
         let starts = Arc::default();
         let mut session = Self::connect_by(face, engine, starts, |face, streams, stop| async {
             serve_shared(face, Scope::local(), streams, stop, owners, "window").await

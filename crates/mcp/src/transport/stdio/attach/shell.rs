@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -80,6 +81,8 @@ pub(super) struct Shell<R> {
     sought_since: Instant,
     /// Before this instant one that is apart does not look for the owner again.
     not_before: Option<Instant>,
+    /// Whether an owner is gone that answered the client.
+    had_owner: bool,
 }
 
 /// The way to the session of this process.
@@ -134,6 +137,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
             search: None,
             sought_since: Instant::now(),
             not_before: None,
+            had_owner: false,
         }
     }
 
@@ -297,6 +301,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
             return;
         }
         tracing::info!("the owner of the store is gone");
+        self.had_owner = true;
         let actions = self.relay.lost();
         self.act(actions);
     }
@@ -319,10 +324,24 @@ impl<R: AsyncRead + Send + Unpin + 'static> Shell<R> {
         let may_repeat = |tool: &str| self.server.may_repeat(tool);
         let actions = self.relay.decided(event, store, may_repeat);
         self.act(actions);
+        if event != Event::Refused && std::mem::take(&mut self.had_owner) {
+            self.tell_lists();
+        }
         if event == Event::Owned
             && let Some(client) = self.client.take()
         {
             self.here.put(Fed::Stream(client));
+        }
+    }
+
+    /// Tells the client to read again what the next owner may list otherwise.
+    fn tell_lists(&self) {
+        if self.relay.handshake.initialized.is_none() {
+            return;
+        }
+        for list in self.server.live_lists() {
+            let method = format!("notifications/{list}/list_changed");
+            self.outbox.put_all(written(&json!({ "jsonrpc": "2.0", "method": method })));
         }
     }
 
@@ -517,7 +536,7 @@ async fn some(search: Option<&mut Search>) -> Sought {
 
 /// Tells a client that the answer to a question is not wanted any more.
 fn taken_back(id: &Id) -> serde_json::Value {
-    serde_json::json!({
+    json!({
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",
         "params": { "requestId": id, "reason": "the server that asked is gone" },
