@@ -50,6 +50,7 @@ fn compose(
         project: place.project.as_ref().map(|project| project.root().to_owned()),
         takes_coplay: unity.coplay.is_some(),
         enable_execute_code: unity.enable_execute_code,
+        choices: Some(paths.home.join("owner").join("choices.json")),
         ..settings(serving, limits, &file.unity)
     };
     let tools: Vec<String> = raincheck_unity::tools(&settings)

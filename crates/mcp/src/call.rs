@@ -73,7 +73,7 @@ pub(crate) async fn submit(
     mut request: Request,
     who: &Caller,
 ) -> Result<Submission, Error> {
-    request.trace = who.trace().cloned();
+    who.sign(&mut request);
     let turn = who.turn().await?;
     submit_in_turn(engine, request, turn, who).await
 }
@@ -168,7 +168,7 @@ pub(crate) async fn follow(
     on_disconnect: OnDisconnect,
     who: &mut Caller,
 ) -> Result<Told, Error> {
-    request.trace = who.trace().cloned();
+    who.sign(&mut request);
     // The turn before the leave: who waits for a turn may not keep the one before from its leave.
     let turn = who.turn().await?;
     // What the tool set answers at once cannot be read again later.

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::scope::Scope;
 use raincheck_core::trace::TraceContext;
+use raincheck_runtime::Request;
 
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
 pub(crate) use self::key::{Repeat, RequestKey};
@@ -37,6 +38,8 @@ const LAST_WAIT: Duration = Duration::from_millis(300);
 pub struct Connection {
     /// Who owns what its calls make [SCOPE-1].
     pub scope: Scope,
+    /// A name that the client's next connections to other owners have too; `None` where there is none.
+    pub name: Option<Arc<str>>,
     /// Fires when the connection ends: nobody will read a late answer.
     pub closing: CancellationToken,
     /// Fires when another process goes on with the connection's calls: their tasks are left alone
@@ -49,7 +52,7 @@ impl Connection {
     #[must_use]
     pub fn new(scope: Scope) -> Self {
         let (closing, handed_over) = (CancellationToken::new(), CancellationToken::new());
-        Self { scope, closing, handed_over }
+        Self { scope, name: None, closing, handed_over }
     }
 }
 
@@ -168,6 +171,12 @@ impl Caller {
     #[must_use]
     pub const fn scope(&self) -> &Scope {
         &self.connection.scope
+    }
+
+    /// Gives a request what is known of its caller.
+    pub(crate) fn sign(&self, request: &mut Request) {
+        request.trace = self.trace().cloned();
+        request.connection.clone_from(&self.connection.name);
     }
 
     /// Returns the name that the client introduced itself with.

@@ -60,6 +60,8 @@ pub struct Request {
     pub tags: Vec<Arc<str>>,
     /// The trace that the call belongs to.
     pub trace: Option<Arc<TraceContext>>,
+    /// The connection of the client that asks, where it is known.
+    pub connection: Option<Arc<str>>,
     /// Set when the caller waits for the end and was given no handle.
     pub is_inline: bool,
     /// Set when another server was asked before, and may have accepted the request: it becomes a task
@@ -93,6 +95,7 @@ impl Request {
             key: None,
             tags: Vec::new(),
             trace: None,
+            connection: None,
             is_inline: false,
             before: None,
         }

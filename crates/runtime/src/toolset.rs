@@ -31,6 +31,11 @@ pub struct Call {
     pub inputs: Json,
     /// Who calls.
     pub scope: Scope,
+    /// By which connection of a client, where that is known: the same for each call of one window, also
+    /// when another server takes over.
+    pub connection: Option<Arc<str>>,
+    /// The identity of the task, should it become a new one.
+    pub id: TaskId,
 }
 
 /// Where a call goes.

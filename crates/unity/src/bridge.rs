@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{LaneId, TaskId};
-use raincheck_loopback::awake;
 use raincheck_loopback::keeper::Owner;
+use raincheck_loopback::{awake, private};
 use raincheck_runtime::Handle;
 use tokio::sync::{Notify, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +43,8 @@ struct Inner {
     /// Set once the lanes stand as they should.
     is_set_up: watch::Sender<bool>,
     owner: watch::Sender<Owner>,
+    /// Held while the choices of callers are written down.
+    keeping: tokio::sync::Mutex<()>,
 }
 
 /// An editor, as it is shown.
@@ -81,6 +84,7 @@ impl Unity {
             changed: watch::Sender::new(0),
             is_set_up: watch::Sender::new(false),
             owner: watch::Sender::new(Owner::Ours),
+            keeping: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -142,6 +146,31 @@ impl Unity {
         while !self.desk().editors.values().any(|editor| editor.link.is_some()) {
             // The sender is a part of this value.
             let _ = changed.changed().await;
+        }
+    }
+
+    /// Takes over what the callers of earlier servers have selected. Works with blocking calls.
+    pub(crate) fn restore_choices(&self) {
+        let Some(path) = &self.settings().choices else { return };
+        let read = private::read(path).map_err(|error| error.to_string());
+        let restored = read.and_then(|bytes| {
+            let restored = bytes.map(|bytes| self.desk().choices.restore(&bytes));
+            restored.transpose().map_err(|error| error.to_string())
+        });
+        if let Err(error) = restored {
+            tracing::warn!(error, "which editors were selected before is not known");
+        }
+    }
+
+    /// Keeps what callers have selected for the next server.
+    pub(crate) async fn keep_choices(&self) {
+        let Some(path) = self.settings().choices.clone() else { return };
+        // One at a time, and the last one writes what all have selected.
+        let _alone = self.0.keeping.lock().await;
+        let bytes = self.desk().choices.written();
+        let kept = spawn_blocking(move || private::write(&path, &bytes)).await;
+        if let Ok(Err(error)) = kept {
+            tracing::warn!(%error, "which editor was selected is not kept for the next server");
         }
     }
 

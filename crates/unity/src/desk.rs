@@ -28,7 +28,7 @@ use crate::settings::Settings;
 use crate::spelling;
 use crate::wire::RequestId;
 
-use choices::Choices;
+use choices::{Asker, Choice, Choices};
 use editor::{Editor, Link};
 use run::{Report, Run};
 use stage::{Move, Stage};
@@ -85,6 +85,7 @@ impl Desk {
         asks: mpsc::Sender<Ask>,
     ) -> Option<Attached> {
         self.forget_the_gone(now, settings);
+        self.choices.heard(&key);
         if !self.editors.contains_key(&key) && self.editors.len() >= settings.max_editors {
             return None;
         }
@@ -206,13 +207,19 @@ impl Desk {
         self.candidates().count() == 1
     }
 
-    /// Returns the editor that a caller's calls go to; `None` while none is known.
+    /// Returns the editor that a caller's calls go to, which may not have come back since an earlier server
+    /// had it; `None` while none is known.
     ///
     /// # Errors
     /// When there are several and none was selected, or the one that was selected is gone.
-    pub(crate) fn target(&self, scope: &Scope) -> Result<Option<Key>, Error> {
-        if let Some(chosen) = self.choices.of(scope) {
-            if self.candidates().any(|(key, _)| key == chosen) {
+    pub(crate) fn target(&self, asker: Asker<'_>) -> Result<Option<Key>, Error> {
+        let chosen = self.choices.of(asker).map_err(|_| {
+            self.ambiguous("several editors were selected, and it is not known who made the call")
+        })?;
+        if let Some(Choice { key: chosen, is_unheard }) = chosen {
+            // One that an earlier server had is expected back.
+            let is_expected = *is_unheard && !self.editors.contains_key(chosen);
+            if is_expected || self.candidates().any(|(key, _)| key == chosen) {
                 return Ok(Some(Arc::clone(chosen)));
             }
             if self.candidates().next().is_some() {
@@ -249,7 +256,12 @@ impl Desk {
     ///
     /// # Errors
     /// When it names none, or several.
-    pub(crate) fn select(&mut self, scope: &Scope, wanted: &str) -> Result<Key, Error> {
+    pub(crate) fn select(
+        &mut self,
+        scope: &Scope,
+        connection: &str,
+        wanted: &str,
+    ) -> Result<Key, Error> {
         // As the names of editors are taken in.
         let (path, name) = (crate::wire::path(wanted), crate::wire::name(wanted));
         let by = |is: &dyn Fn(&Key, &Editor) -> bool| -> Vec<Key> {
@@ -269,7 +281,7 @@ impl Desk {
         let [key] = &found[..] else {
             return Err(self.ambiguous("several editors are known by that"));
         };
-        self.choices.choose(scope, key);
+        self.choices.choose(scope, connection, key);
         Ok(Arc::clone(key))
     }
 

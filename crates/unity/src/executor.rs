@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::backend::{Ask, Order};
 use crate::bridge::Unity;
 use crate::desk::Key;
+use crate::desk::choices::Asker;
 use crate::desk::editor::Editor;
 use crate::desk::run::{Begin, JoinKey, Report, Run};
 use crate::desk::stage::Stage;
@@ -240,7 +241,10 @@ impl Handing<'_> {
         let own = desk.editors.iter().find(|(_, editor)| !beside && editor.lane == task.lane);
         let key = match own {
             Some((key, _)) => Some(Arc::clone(key)),
-            None if beside || task.lane.as_str() == lanes::DEFAULT => desk.target(&task.scope)?,
+            None if beside || task.lane.as_str() == lanes::DEFAULT => {
+                let connection = desk.choices.connection_of(task.id);
+                desk.target(Asker { scope: &task.scope, connection })?
+            }
             None => None,
         };
         let Some((key, editor)) = key.and_then(|key| Some((key.clone(), desk.editors.get(&key)?)))

@@ -81,6 +81,8 @@ impl UnityListener {
         let runtime = tokio::runtime::Handle::current();
         let listened = spawn_blocking(move || {
             let lock = take(&listening.places.lock())?;
+            // Before any editor comes.
+            bridge.restore_choices();
             let bound = runtime.block_on(listening.bind(bridge, started_at, sockets));
             bound.map(|service| (service, lock)).map_err(Owner::Unreachable)
         });

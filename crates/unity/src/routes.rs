@@ -12,7 +12,7 @@ use raincheck_loopback::websocket::{self, Upgrade};
 use raincheck_loopback::{Accept, Bearer, Options, Policy, Secret, Surface, over};
 use raincheck_runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -168,6 +168,9 @@ impl Unity {
         secret: Option<Secret>,
         stop: CancellationToken,
     ) -> Result<(), raincheck_loopback::Error> {
+        let bridge = self.clone();
+        // One that cannot be read was told.
+        let _ = spawn_blocking(move || bridge.restore_choices()).await;
         let (sockets, incoming) = way();
         let mut options = Options::new(crate::NAME)?;
         options.token.clone_from(&secret);

@@ -10,6 +10,9 @@ pub struct Settings {
     pub project: Option<PathBuf>,
     /// Whether editors with CoplayDev's package are listened for, which find a server without a project.
     pub takes_coplay: bool,
+    /// The file that keeps for the next server which editors its callers have selected; without one that is
+    /// forgotten with the server.
+    pub choices: Option<PathBuf>,
     /// Whether `execute_code` may run what it is given.
     pub enable_execute_code: bool,
     /// How long a call waits for the end of its task unless it says so [TIME-2].
@@ -69,6 +72,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             project: None,
+            choices: None,
             takes_coplay: false,
             enable_execute_code: false,
             wait: Duration::from_secs(1),

@@ -8,7 +8,6 @@ use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
-use raincheck_core::scope::Scope;
 use raincheck_core::task::{Limits, Outcome};
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
@@ -16,6 +15,7 @@ use serde::Deserialize;
 
 use crate::bridge::Unity;
 use crate::desk::Key;
+use crate::desk::choices::Asker;
 use crate::lanes;
 use crate::order::{self, Wanted};
 use crate::specs;
@@ -39,17 +39,19 @@ impl ToolSet for Unity {
 
     async fn route(&self, call: &Call) -> Result<Route, Error> {
         let entry = order::entry(call.tool.as_str())?;
+        let connection = call.connection.as_deref().unwrap_or_default();
+        let asker = Asker { scope: &call.scope, connection: Some(connection) };
         match entry.name {
             specs::GET_EDITOR_STATE => {
-                return Ok(Route::Answer(views::state(self, &call.scope).await));
+                return Ok(Route::Answer(views::state(self, asker).await));
             }
             specs::LIST_UNITY_COMMANDS => {
                 self.check_owner().await?;
-                return views::commands(self, &call.scope).map(Route::Answer);
+                return views::commands(self, asker).map(Route::Answer);
             }
             specs::SELECT_EDITOR => {
                 self.check_owner().await?;
-                return self.select(&call.scope, &call.inputs).map(Route::Answer);
+                return self.select(asker, &call.inputs).await.map(Route::Answer);
             }
             _ => {}
         }
@@ -60,7 +62,12 @@ impl ToolSet for Unity {
             ));
         }
         self.check_owner().await?;
-        let target = self.desk().target(&call.scope)?;
+        let target = {
+            let mut desk = self.desk();
+            let target = desk.target(asker)?;
+            desk.choices.note_call(call.id, connection);
+            target
+        };
         let plan = self.plan(&wanted, target.as_ref())?;
         self.ensure_lane(&plan.lane).await?;
         Ok(Route::Task(Box::new(plan)))
@@ -74,7 +81,7 @@ impl ToolSet for Unity {
 }
 
 impl Unity {
-    fn select(&self, scope: &Scope, inputs: &Json) -> Result<Outcome, Error> {
+    async fn select(&self, asker: Asker<'_>, inputs: &Json) -> Result<Outcome, Error> {
         #[derive(Deserialize)]
         struct Chosen {
             instance: String,
@@ -82,7 +89,12 @@ impl Unity {
         let Ok(Chosen { instance }) = inputs.read() else {
             return Err(Error::new(Kind::InvalidParams, "`instance` must be a string"));
         };
-        let key = self.desk().select(scope, &instance)?;
+        let key = {
+            let mut desk = self.desk();
+            desk.select(asker.scope, asker.connection.unwrap_or_default(), &instance)?
+        };
+        // The next server knows what its caller was told.
+        self.keep_choices().await;
         views::selected(self, &key)
     }
 
@@ -108,6 +120,10 @@ impl Unity {
             }
             is_compiling = editor.state.is_compiling();
             lane = editor.lane.clone();
+        }
+        if let Some(key) = target.filter(|key| !desk.editors.contains_key(*key)) {
+            // It was there under an earlier server, and is expected back.
+            lane = lanes::of_project(key);
         }
         if is_control {
             lane = LaneId::from(lanes::CONTROL);

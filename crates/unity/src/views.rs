@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
 use serde::Serialize;
 
 use crate::bridge::Unity;
 use crate::desk::Key;
+use crate::desk::choices::Asker;
 use crate::desk::editor::{Editor, Named};
 use crate::specs::ExecutionMode;
 
@@ -57,10 +57,10 @@ struct State {
 }
 
 /// Says which editors there are and what they do. It never waits and is never refused.
-pub(crate) async fn state(bridge: &Unity, scope: &Scope) -> Outcome {
+pub(crate) async fn state(bridge: &Unity, asker: Asker<'_>) -> Outcome {
     let owner = bridge.check_owner().await.err();
     let desk = bridge.desk();
-    let target = desk.target(scope);
+    let target = desk.target(asker);
     let selected = target.as_ref().ok().and_then(Option::as_ref);
     let editors: Vec<Shown> = desk
         .editors
@@ -90,6 +90,9 @@ pub(crate) async fn state(bridge: &Unity, scope: &Scope) -> Outcome {
                 .to_owned(),
         ),
         (None, Ok(None)) => Some(NO_PROJECT.to_owned()),
+        (None, Ok(Some(_))) if chosen.is_none() => {
+            Some("the editor that was selected has not come back yet".to_owned())
+        }
         (None, Ok(Some(_))) => None,
     };
     let state = State {
@@ -126,9 +129,9 @@ struct Commands<'a> {
 }
 
 /// Lists the commands of the editor that a caller's calls go to.
-pub(crate) fn commands(bridge: &Unity, scope: &Scope) -> Result<Outcome, Error> {
+pub(crate) fn commands(bridge: &Unity, asker: Asker<'_>) -> Result<Outcome, Error> {
     let desk = bridge.desk();
-    let target = desk.target(scope)?;
+    let target = desk.target(asker)?;
     let editor = target.as_ref().and_then(|key| desk.editors.get(key));
     let listed = editor.map_or_else(Vec::new, |editor| {
         let list = |(name, command)| {

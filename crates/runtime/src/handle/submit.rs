@@ -66,13 +66,15 @@ impl Handle {
             tool: tool.spec.name.clone(),
             inputs: request.inputs.clone(),
             scope: request.scope.clone(),
+            connection: request.connection.clone(),
+            id: kernel.ids.task(kernel.clock.now()),
         };
         let plan = match tool.set.route(&call).await? {
             Route::Answer(outcome) => return Ok(Submission::Answer(outcome)),
             Route::Task(plan) => plan,
         };
         let before = request.before.clone();
-        let mut submit = prepare(kernel, &tool.spec, request, *plan)?;
+        let mut submit = prepare(kernel, &tool.spec, request, *plan, call.id)?;
         submit.is_known = before.is_some_and(|before| !is_provable(self, &submit.task, &before));
         if tool.start_report == StartReport::AtFirstWait {
             // Handed over is accepted, however long it takes to its first wait; the lease is kept.
@@ -186,6 +188,7 @@ fn prepare(
     spec: &ToolSpec,
     request: Request,
     plan: TaskPlan,
+    id: TaskId,
 ) -> Result<Submit, Error> {
     let TaskPlan { lane, waiting, mut limits, retry } = plan;
     let lane = request.lane.unwrap_or(lane);
@@ -211,7 +214,7 @@ fn prepare(
     };
     let now = kernel.clock.now();
     let task = Task {
-        id: kernel.ids.task(now),
+        id,
         scope: request.scope,
         tool: spec.name.clone(),
         lane,

@@ -313,3 +313,42 @@ async fn an_editor_is_chosen_by_the_name_that_its_project_really_has() {
     let chosen = world.answer("select_editor", json!({ "instance": "R&D" })).await;
     assert_eq!(chosen["project_path"], "/projects/rd");
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_window_has_a_choice_of_its_own_that_outlives_the_server() {
+    // [UNITY-7] [ATTACH-5]
+    let folder = tempfile::tempdir().expect("a folder");
+    let choices = Some(folder.path().join("choices.json"));
+    let world = World::with(Settings { choices, ..settings() });
+    let who_else = Who::new("/projects/other", "Other");
+    let (own, mut other) = (world.editor().await, world.editor_of(&who_else).await);
+    for (window, instance) in [("two", "Other"), ("one", "Own")] {
+        world.ask_by(window, "select_editor", json!({ "instance": instance })).await;
+    }
+    let id = world.submit_by("two", "execute_menu_item", json!({ "path": "A" })).await;
+    let call = other.accept().await.expect("the call of the window that chose it");
+    other.end(&call, "ok", json!("other")).await;
+    assert_eq!(world.result(id).await, "other");
+    drop((own, other));
+    let world = world.killed().await;
+    // The first that comes back is no other window's.
+    let mut own = world.editor().await;
+    let calls = [
+        world.submit_by("two", "execute_menu_item", json!({ "path": "B" })).await,
+        world.submit_by("two", "read_console", json!({})).await,
+    ];
+    sleep(SECOND * 5).await;
+    let id = world.submit_by("one", "execute_menu_item", json!({ "path": "C" })).await;
+    let call = own.accept().await.expect("a call");
+    assert_eq!(call["params"]["path"], "C", "{call}");
+    own.end(&call, "ok", json!("own")).await;
+    assert_eq!(world.result(id).await, "own");
+    let mut other = world.editor_of(&who_else).await;
+    for _ in &calls {
+        let call = other.accept().await.expect("a call");
+        other.end(&call, "ok", json!("other")).await;
+    }
+    for id in calls {
+        assert_eq!(world.result(id).await, "other");
+    }
+}

@@ -212,6 +212,22 @@ impl World {
         self.handle.submit(Request::new(tool, inputs, Scope::local())).await
     }
 
+    /// Asks by a window of a client.
+    pub(crate) async fn ask_by(&self, window: &str, tool: &str, inputs: Value) -> Submission {
+        let inputs = Json::of(&inputs).expect("JSON");
+        let connection = Some(window.into());
+        let request = Request { connection, ..Request::new(tool, inputs, Scope::local()) };
+        self.handle.submit(request).await.expect("accepted")
+    }
+
+    /// Submits a call by a window of a client.
+    pub(crate) async fn submit_by(&self, window: &str, tool: &str, inputs: Value) -> TaskId {
+        match self.ask_by(window, tool, inputs).await {
+            Submission::Task(accepted) => accepted.record.id(),
+            Submission::Answer(_) => panic!("{tool} is a task"),
+        }
+    }
+
     pub(crate) async fn submit(&self, tool: &str, inputs: Value) -> TaskRecord {
         match self.try_submit(tool, inputs).await.expect("accepted") {
             Submission::Task(accepted) => accepted.record,

@@ -93,7 +93,7 @@ pub async fn serve_shared(
     owners: Arc<dyn Owners>,
     process: &str,
 ) -> Result<(), Error> {
-    let connection = Connection::new(scope);
+    let connection = Connection { name: Some(process.into()), ..Connection::new(scope) };
     let closing = connection.closing.clone();
     let backlog = Arc::new(Backlog::new(CAP));
     let outbox = Outbox::new(Arc::clone(&backlog));
@@ -159,7 +159,11 @@ pub async fn serve_attached(
     process: &str,
     handed_over: CancellationToken,
 ) -> Result<(), Error> {
-    let connection = Connection { handed_over: handed_over.clone(), ..Connection::new(scope) };
+    let connection = Connection {
+        name: Some(process.into()),
+        handed_over: handed_over.clone(),
+        ..Connection::new(scope)
+    };
     let lines = Lines::new(streams.reader, line::MAX_LINE + line::NUMBER);
     let source = Source::Numbered { lines, process: process.into() };
     let served =
