@@ -1,6 +1,7 @@
 //! Several windows of one user: one server owns the store, and the others are served by it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::durable::serve;
 use crate::server::{self, Server, text};
@@ -335,4 +336,40 @@ async fn windows_attach_to_a_server_over_http() {
     let listed = window.data("list_tasks", json!({})).await;
     assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(1), "{listed}");
     assert!(window.close().await.success());
+}
+
+#[tokio::test]
+async fn an_owner_that_could_not_listen_at_first_is_reached_later() {
+    // [ATTACH-2]
+    let folder = TempDir::new().expect("a folder");
+    // What is at the place of its file can be no file.
+    let in_the_way = folder.path().join("state/raincheck/store.db.owner/endpoint.json");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&in_the_way).expect("made");
+    let mut owner = Server::spawn_with(|command| {
+        command.env_remove("RAINCHECK_STORE").stderr(Stdio::piped());
+        command.env("RAINCHECK_STATE_DIR", folder.path().join("state"));
+        command.env("RAINCHECK_RUNTIME_DIR", folder.path().join("run"));
+    });
+    let mut log = BufReader::new(owner.child.stderr.take().expect("a pipe")).lines();
+    let mut owner = owner.shake_hands().await;
+    assert_eq!(owner.data("echo", json!({"a": 1})).await, json!({"a": 1}));
+    let told = async {
+        while let Some(line) = log.next_line().await.expect("UTF-8") {
+            if line.contains("cannot be served by this one") {
+                return;
+            }
+        }
+        panic!("it ended");
+    };
+    timeout(server::PATIENCE, told).await.expect("in time");
+    std::fs::remove_dir(&in_the_way).expect("out of the way");
+    let mut window = serve(&folder).await;
+    let served = async {
+        while window.data("echo", json!({"b": 1})).await != json!({"b": 1}) {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(server::PATIENCE, served).await.expect("in time");
+    assert!(window.close().await.success());
+    assert!(owner.close().await.success());
 }

@@ -13,7 +13,7 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
     duplex, split,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::session::{Session, store_name};
 
@@ -291,7 +291,8 @@ async fn after_a_change_of_the_owner_the_client_reads_its_lists_again() {
     let mut session = Session::shared_with(script([theirs, Found::Ours]), options).await;
     far.meet().await;
     drop(far);
-    let told = session.line().await.expect("a notice");
+    let told = timeout(Duration::from_secs(60), session.line()).await.expect("a notice in time");
+    let told = told.expect("a notice");
     assert!(told.contains("notifications/resources/list_changed"), "{told}");
     assert!(session.line_is_pending().await, "no other list changes");
 }
