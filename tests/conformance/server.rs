@@ -128,10 +128,11 @@ fn tools() -> Functions {
         .with(long("test_tool_with_task", &none), slow_compute)
         .with(
             long("confirm_delete", &json!({"filename": {"type": "string"}})),
-            |_, context| async move { answered(&context, &["confirm"]).await },
+            |_, context| async move { answered(ask(&context, "confirm").await) },
         )
         .with(long("multi_input", &none), |_, context| async move {
-            answered(&context, &["first", "second"]).await
+            let both = tokio::try_join!(ask(&context, "first"), ask(&context, "second"));
+            answered(both.map(|(first, second)| format!("{first} {second}")))
         })
         .with(long("failing_job", &none), |_, _| async {
             sleep(Duration::from_millis(300)).await;
@@ -196,22 +197,18 @@ async fn progress(_: Attempt, context: TaskContext) -> Outcome {
     Outcome::Succeeded(vec![text("done")])
 }
 
-/// Asks its caller, and answers with what it said.
-async fn answered(context: &TaskContext, keys: &[&'static str]) -> Outcome {
+/// Asks its caller one thing.
+async fn ask(context: &TaskContext, key: &'static str) -> Result<String, Error> {
     let schema = json!({"type": "object", "properties":
         {"confirm": {"type": "boolean"}, "name": {"type": "string"}}});
-    let mut said = Vec::new();
-    for key in keys {
-        let question = match InputRequest::elicitation(*key, "Please confirm", &schema) {
-            Ok(question) => question,
-            Err(why) => return Outcome::Failed(Error::new(Kind::ToolFailed, why.to_string())),
-        };
-        match context.request_input(question).await {
-            Ok(answer) => said.push(answer.get().to_owned()),
-            Err(error) => return Outcome::Failed(error),
-        }
-    }
-    Outcome::Succeeded(vec![text(&said.join(" "))])
+    let question = InputRequest::elicitation(key, "Please confirm", &schema);
+    let question = question.map_err(|why| Error::new(Kind::ToolFailed, why.to_string()))?;
+    Ok(context.request_input(question).await?.get().to_owned())
+}
+
+/// Answers with what the caller said.
+fn answered(said: Result<String, Error>) -> Outcome {
+    said.map_or_else(Outcome::Failed, |said| Outcome::Succeeded(vec![text(&said)]))
 }
 
 async fn slow_compute(attempt: Attempt, context: TaskContext) -> Outcome {

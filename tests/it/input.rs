@@ -74,7 +74,7 @@ impl Engine {
         let mut watch = self.handle.watch(id);
         loop {
             let view = self.handle.view(&Scope::local(), id).await.expect("a task");
-            if view.input.as_ref().is_some_and(|input| &*input.key == key) {
+            if view.record.asks.as_str() == Some(key) {
                 return view;
             }
             assert!(!view.record.state.is_terminal(), "{:?}", view.record);
@@ -100,13 +100,13 @@ async fn a_question_and_its_answer_survive_the_server_and_are_not_asked_for_twic
         panic!("a task")
     };
     let id = accepted.record.id();
-    let asked = first.asks(id, "first").await.input.expect("a question");
+    let asked = first.asks(id, "first").await.inputs;
     first.kill().await;
 
     let second = engine(folder.path(), &n_begun);
     let again = second.asks(id, "first").await;
     assert_eq!(again.record.state, State::InputRequired);
-    assert_eq!(again.input, Some(asked), "the same question");
+    assert_eq!(again.inputs, asked, "the same question");
     assert!(matches!(second.give(id, "first", "1").await, Given::Taken(_)));
     second.asks(id, "second").await;
     second.kill().await;

@@ -11,7 +11,7 @@ use crate::content::Json;
 use crate::deadline::{Armed, Kind as Deadline};
 use crate::error::{Error, Guarantee, Kind};
 use crate::ids::{Fence, WorkerId};
-use crate::input::{InputChange, InputRequest};
+use crate::input::{InputChange, InputRequest, OpenInputs};
 use crate::lifecycle::{self, Event, State};
 use crate::task::{Cause, Outcome, TaskEvent, TaskRecord, WaitReason};
 use crate::time::Timestamp;
@@ -40,8 +40,14 @@ pub enum Change {
     Start,
     /// It surely never reached its executor; the attempt is not spent.
     Undeliver,
-    /// It asks its caller for input; the question that was open before, if any, is not answered any more.
-    AskInput(InputRequest),
+    /// It asks its caller for input.
+    AskInput {
+        /// What.
+        request: InputRequest,
+        /// Which other questions the attempt still waits for: those that are open beside them are not
+        /// answered any more.
+        beside: OpenInputs,
+    },
     /// The input came.
     GiveInput {
         /// Which question it answers.
@@ -130,7 +136,7 @@ pub fn decide(
     }
     if let Change::GiveInput { key, .. } = change
         && record.state == State::InputRequired
-        && record.input.as_ref() != Some(key)
+        && !record.asks.contains(key)
     {
         return Err(Refusal::NotAsked);
     }
@@ -139,12 +145,12 @@ pub fn decide(
         Some(Outcome::Failed(error)) if is_retried(record, error) => Some(error.clone()),
         _ => None,
     };
-    let on = if retried.is_some() { Event::Retry } else { event_of(change) };
+    let on = if retried.is_some() { Event::Retry } else { event_of(record, change) };
     let to = lifecycle::next(record.state, on)?;
     let mut next = record.clone();
     next.updated_at = now;
     if record.state == State::InputRequired && to != State::InputRequired {
-        end_question(&mut next, now);
+        end_questions(&mut next, now);
     }
     apply(&mut next, now, change, on, to);
     if retried.is_some() {
@@ -164,7 +170,7 @@ pub fn decide(
 /// What a change does to the questions of the task: one that is asked while the task is to end is not open,
 /// and nothing answers it.
 fn input_of(from: State, to: State, change: &Change) -> Option<InputChange> {
-    if let Change::AskInput(request) = change
+    if let Change::AskInput { request, .. } = change
         && to == State::InputRequired
     {
         return Some(InputChange::Asked(request.clone()));
@@ -192,7 +198,7 @@ pub fn received(record: &TaskRecord) -> TaskEvent {
     }
 }
 
-const fn event_of(change: &Change) -> Event {
+fn event_of(record: &TaskRecord, change: &Change) -> Event {
     match change {
         Change::Hold(_) => Event::Hold,
         Change::Resume => Event::Resume,
@@ -200,7 +206,8 @@ const fn event_of(change: &Change) -> Event {
         Change::Accept => Event::Accept,
         Change::Start => Event::Start,
         Change::Undeliver => Event::Undeliver,
-        Change::AskInput(_) => Event::AskInput,
+        Change::AskInput { .. } => Event::AskInput,
+        Change::GiveInput { key, .. } if !record.asks.without(key).is_empty() => Event::GivePart,
         Change::GiveInput { .. } => Event::GiveInput,
         Change::RequestCancel { .. } => Event::RequestCancel,
         Change::CommitCancel => Event::CommitCancel,
@@ -228,7 +235,7 @@ fn ending(record: &TaskRecord, change: &Change) -> Option<Outcome> {
         | Change::Accept
         | Change::Start
         | Change::Undeliver
-        | Change::AskInput(_)
+        | Change::AskInput { .. }
         | Change::GiveInput { .. }
         | Change::RequestCancel { .. }
         | Change::CommitCancel => None,
@@ -326,14 +333,18 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
             drop_attempt(record);
             record.deadlines.set(Deadline::QueueTimeout, Some(now + limits.queue_timeout));
         }
-        Change::AskInput(request) if to == State::InputRequired => {
-            let is_another = record.input.as_ref() != Some(&request.key);
-            if is_another {
-                // One whose asker is gone leaves nothing of its time to the next one, and takes none of it.
-                end_question(record, now);
+        Change::AskInput { request, beside } if to == State::InputRequired => {
+            let left = record.asks.among(&beside.with(&request.key));
+            if !record.asks.contains(&request.key) {
+                // The newest has all of its time, and those that are open beside it have it, too. One whose
+                // asker is gone leaves nothing of its time, and takes none.
+                end_questions(record, now);
                 begin_question(record, now);
             }
-            record.input = Some(Arc::clone(&request.key));
+            record.asks = left.with(&request.key);
+        }
+        Change::GiveInput { key, .. } if to == State::InputRequired => {
+            record.asks = record.asks.without(key);
         }
         Change::RequestCancel { reason } => {
             if record.cancel.is_none() {
@@ -353,7 +364,7 @@ fn apply(record: &mut TaskRecord, now: Timestamp, change: &Change, on: Event, to
             record.started_at = record.started_at.or(record.heartbeat_at);
         }
         Change::Undeliver
-        | Change::AskInput(_)
+        | Change::AskInput { .. }
         | Change::GiveInput { .. }
         | Change::CommitCancel => {}
     }
@@ -396,9 +407,9 @@ fn begin_question(record: &mut TaskRecord, now: Timestamp) {
     }
 }
 
-/// Ends the wait for an answer.
-fn end_question(record: &mut TaskRecord, now: Timestamp) {
-    record.input = None;
+/// Ends the wait for answers.
+fn end_questions(record: &mut TaskRecord, now: Timestamp) {
+    record.asks = OpenInputs::default();
     let Some(input) = record.deadlines.get(Deadline::Input) else { return };
     record.deadlines.set(Deadline::Input, None);
     if let Some(run) = record.deadlines.get(Deadline::Run) {
@@ -494,7 +505,7 @@ fn note(
             | Change::Accept
             | Change::Start
             | Change::Undeliver
-            | Change::AskInput(_)
+            | Change::AskInput { .. }
             | Change::GiveInput { .. }
             | Change::CommitCancel
             | Change::Stop

@@ -9,6 +9,9 @@ use crate::content::{Json, NotJson};
 /// How many questions one task may ask.
 pub const MAX_INPUTS: usize = 100;
 
+/// How many questions of one task may be open at once.
+pub const MAX_OPEN: usize = 16;
+
 /// How long a key may be, in bytes; it holds ASCII letters, digits, `_`, `-` and `.`.
 pub const MAX_KEY: usize = 100;
 
@@ -81,6 +84,74 @@ impl InputRequest {
     }
 }
 
+/// The keys of the questions of a task that are open, in the order in which they were asked.
+///
+/// ```
+/// use raincheck_core::input::OpenInputs;
+///
+/// let open: OpenInputs = ["a", "b"].into_iter().collect();
+/// assert!(open.contains("b"));
+/// assert_eq!(open.without("a").as_str(), Some("b"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OpenInputs(Option<Arc<str>>);
+
+impl OpenInputs {
+    /// Reads what [`as_str`](Self::as_str) wrote.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        text.split(' ').collect()
+    }
+
+    /// Returns the keys with a space between two, which no key has; `None` where no question is open.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
+    /// Tells whether no question is open.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the keys.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.as_str().unwrap_or_default().split(' ').filter(|key| !key.is_empty())
+    }
+
+    /// Tells whether a question is open.
+    #[must_use]
+    pub fn contains(&self, key: &str) -> bool {
+        self.keys().any(|open| open == key)
+    }
+
+    /// Returns these and one more, once.
+    #[must_use]
+    pub fn with(&self, key: &str) -> Self {
+        if self.contains(key) { self.clone() } else { self.keys().chain([key]).collect() }
+    }
+
+    /// Returns these without one.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Self {
+        self.keys().filter(|open| *open != key).collect()
+    }
+
+    /// Returns those that are among others, too.
+    #[must_use]
+    pub fn among(&self, others: &Self) -> Self {
+        self.keys().filter(|open| others.contains(open)).collect()
+    }
+}
+
+impl<'a> FromIterator<&'a str> for OpenInputs {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(keys: I) -> Self {
+        let keys: Vec<&str> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+        Self((!keys.is_empty()).then(|| keys.join(" ").into()))
+    }
+}
+
 /// A question of a task, and its answer once there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
@@ -143,6 +214,16 @@ mod tests {
             panic!("{inputs:?}")
         };
         assert_eq!((request.get(), response.get()), (r#"{"method":"m","params":1}"#, "3"));
+    }
+
+    #[test]
+    fn open_questions_are_written_and_read_in_their_order() {
+        let open = OpenInputs::default().with("b").with("a").with("b");
+        assert_eq!((open.as_str(), open.contains("a b")), (Some("b a"), false));
+        assert_eq!(OpenInputs::read("b a"), open);
+        assert_eq!(open.among(&open.without("b")).as_str(), Some("a"));
+        let none = open.without("a").without("b");
+        assert!(none.is_empty() && none == OpenInputs::read("") && none.keys().next().is_none());
     }
 
     #[test]

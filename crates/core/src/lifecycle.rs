@@ -98,8 +98,10 @@ words! {
         Undeliver = "undeliver",
         /// It asks its caller for input.
         AskInput = "ask_input",
-        /// The input came.
+        /// The input came, all that was asked for.
         GiveInput = "give_input",
+        /// A part of the input came.
+        GivePart = "give_part",
         /// Somebody asked to end it.
         RequestCancel = "request_cancel",
         /// The executor committed to end it.
@@ -174,6 +176,7 @@ pub const TABLE: &[(State, Event, State)] = &[
     (S::InputRequired, E::Start, S::InputRequired),
     (S::InputRequired, E::AskInput, S::InputRequired),
     (S::InputRequired, E::GiveInput, S::Running),
+    (S::InputRequired, E::GivePart, S::InputRequired),
     (S::InputRequired, E::RequestCancel, S::CancelRequested),
     (S::InputRequired, E::Succeed, S::Succeeded),
     (S::InputRequired, E::Fail, S::Failed),

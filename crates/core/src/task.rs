@@ -11,7 +11,7 @@ use crate::deadline::Armed;
 use crate::error::{Error, Kind};
 use crate::idempotency;
 use crate::ids::{ArtifactId, Fence, LaneId, TaskId, ToolName, WorkerId};
-use crate::input::Input;
+use crate::input::{Input, OpenInputs};
 use crate::lifecycle::State;
 use crate::progress::Progress;
 use crate::retry;
@@ -125,8 +125,8 @@ pub struct TaskRecord {
     pub state: State,
     /// Why it is `waiting`.
     pub waiting: Option<WaitReason>,
-    /// The key of what it asks its caller while it is `input_required`.
-    pub input: Option<Arc<str>>,
+    /// The keys of what it asks its caller while it is `input_required`.
+    pub asks: OpenInputs,
     /// What is left of the ready limit.
     pub ready_left: Duration,
     /// Attempts begun and not given back.
@@ -348,6 +348,12 @@ pub struct TaskDetails {
 }
 
 impl TaskDetails {
+    /// Returns the questions that are open, in the order in which they were asked.
+    pub fn open<'a>(&'a self, asks: &'a OpenInputs) -> impl Iterator<Item = &'a Input> {
+        let asked = asks.keys().filter_map(|key| self.input(key));
+        asked.filter(|input| input.response.is_none())
+    }
+
     /// Returns what was asked under a key.
     #[must_use]
     pub fn input(&self, key: &str) -> Option<&Input> {

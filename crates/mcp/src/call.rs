@@ -323,7 +323,7 @@ impl<'a> Subject<'a> {
                 return self.see(who).await.map(Some);
             }
             // One that asks its caller something goes no further before that is answered [TASKS-6].
-            if Instant::now() >= deadline || view.input.is_some() {
+            if Instant::now() >= deadline || !view.inputs.is_empty() {
                 return Ok(Some(view));
             }
             let news = async {

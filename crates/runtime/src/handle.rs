@@ -140,7 +140,7 @@ pub struct View {
     /// The latest partial result.
     pub partial: Option<Json>,
     /// What it asks its caller just now.
-    pub input: Option<Input>,
+    pub inputs: Vec<Input>,
     /// How many tasks of its lane run before it, while it is in line.
     pub position: Option<u32>,
     /// Whether the store showed it; while the store cannot be read, a task that was accepted is shown as it

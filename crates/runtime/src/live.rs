@@ -17,6 +17,7 @@ use raincheck_core::task::{Artifact, Metrics, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_core::trace::TraceContext;
 
+use crate::context::Asking;
 use crate::shards::{Shards, lock};
 use crate::stop::StopReason;
 
@@ -39,8 +40,8 @@ pub(crate) struct Live {
     pub(crate) trace: Option<Arc<TraceContext>>,
     pub(crate) fence: Fence,
     pub(crate) number: u32,
-    /// Held while it asks its caller something: one question is open at a time.
-    pub(crate) asking: tokio::sync::Mutex<()>,
+    /// What it asks its caller.
+    pub(crate) asking: Asking,
     pub(crate) supports_cancel: bool,
     pub(crate) on_exit: OnExit,
     pub(crate) report: Mutex<Report>,
@@ -68,7 +69,7 @@ impl Live {
             id: record.id(),
             scope: record.task.scope.clone(),
             trace: record.task.trace.clone(),
-            asking: tokio::sync::Mutex::new(()),
+            asking: Asking::default(),
             fence: record.fence,
             number: record.attempt,
             supports_cancel: record.task.supports_cancel,

@@ -88,6 +88,7 @@ mod tests {
     use raincheck_core::deadline::Armed;
     use raincheck_core::decide::{Change, decide};
     use raincheck_core::ids::{Fence, TaskId};
+    use raincheck_core::input::OpenInputs;
     use raincheck_core::retry::Policy;
     use raincheck_core::scope::Scope;
     use raincheck_core::task::{Limits, Outcome, Resources, Task};
@@ -121,7 +122,7 @@ mod tests {
             seq: 1,
             state: State::Running,
             waiting: None,
-            input: None,
+            asks: OpenInputs::default(),
             attempt: 1,
             fence: Fence::new(1, 1),
             worker: None,

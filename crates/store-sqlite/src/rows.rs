@@ -198,7 +198,7 @@ fn put_task(bind: &mut Bind<'_, '_>, task: &Task) -> Result<(), Fault> {
 fn put_standing(bind: &mut Bind<'_, '_>, row: &TaskRecord) -> Result<(), Fault> {
     bind.put(row.state.as_str())?;
     // One is for a task that waits, the other for one that asks.
-    bind.put(row.input.as_deref().or(row.waiting.as_ref().map(WaitReason::as_str)))?;
+    bind.put(row.asks.as_str().or(row.waiting.as_ref().map(WaitReason::as_str)))?;
     bind.put(nanos(row.ready_left))?;
     bind.put(row.attempt)?;
     bind.put(row.fence.raw().cast_signed())?;

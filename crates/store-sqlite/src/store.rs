@@ -437,7 +437,7 @@ impl TaskStore for SqliteStore {
                 | Change::Accept
                 | Change::Start
                 | Change::Undeliver
-                | Change::AskInput(_)
+                | Change::AskInput { .. }
                 | Change::GiveInput { .. }
                 | Change::RequestCancel { .. }
                 | Change::CommitCancel

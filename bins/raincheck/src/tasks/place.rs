@@ -78,7 +78,7 @@ impl Place {
             Found::Task(record, payload) => Ok(View {
                 progress: payload.progress.clone(),
                 partial: payload.partial.clone(),
-                input: record.input.as_deref().and_then(|key| payload.input(key)).cloned(),
+                inputs: payload.open(&record.asks).cloned().collect(),
                 position: self.reader.position(&record).map_err(|error| unreadable(&error))?,
                 payload: Some(payload),
                 record,
@@ -89,7 +89,7 @@ impl Place {
                 payload: None,
                 progress: None,
                 partial: None,
-                input: None,
+                inputs: Vec::new(),
                 position: None,
                 is_committed: true,
             }),

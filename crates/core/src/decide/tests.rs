@@ -34,7 +34,7 @@ fn row(edit: impl FnOnce(&mut Task)) -> TaskRecord {
         seq: 1,
         state: State::Queued,
         waiting: None,
-        input: None,
+        asks: OpenInputs::default(),
         attempt: 0,
         fence: Fence::NONE,
         worker: None,
@@ -327,7 +327,12 @@ fn each_transition_writes_one_entry_and_a_repeat_writes_none() {
 }
 
 fn ask(key: &str) -> Change {
-    Change::AskInput(InputRequest { key: key.into(), request: Json::null() })
+    ask_beside(key, "")
+}
+
+fn ask_beside(key: &str, beside: &str) -> Change {
+    let request = InputRequest { key: key.into(), request: Json::null() };
+    Change::AskInput { request, beside: OpenInputs::read(beside) }
 }
 
 fn give(key: &str) -> Change {
@@ -340,13 +345,13 @@ fn a_question_is_answered_by_its_key_alone_and_the_time_to_answer_is_no_time_to_
     let running = after(row(|_| {}), &[lease(), Change::Start]);
     let limit = running.timeout_at().expect("armed");
     let asked = after(running, &[ask("a")]);
-    assert_eq!((asked.state, asked.input.as_deref()), (State::InputRequired, Some("a")));
+    assert_eq!((asked.state, asked.asks.as_str()), (State::InputRequired, Some("a")));
     assert_eq!(asked.deadlines.get(Deadline::Input), Some(NOW + Duration::from_secs(3600)));
     assert_eq!(asked.timeout_at(), Some(limit + Duration::from_secs(3600)));
     assert_eq!(decide(&asked, NOW, &give("b"), None).err(), Some(Refusal::NotAsked));
     let later = NOW + Duration::from_secs(60);
     let decision = decide(&asked, later, &give("a"), None).expect("accepted");
-    assert_eq!((decision.record.state, &decision.record.input), (State::Running, &None));
+    assert_eq!((decision.record.state, decision.record.asks.as_str()), (State::Running, None));
     assert_eq!(decision.record.deadlines.get(Deadline::Input), None);
     assert_eq!(decision.record.timeout_at(), Some(limit + Duration::from_secs(60)));
     assert!(matches!(decision.input, Some(InputChange::Given { .. })));
@@ -359,10 +364,10 @@ fn a_question_is_over_when_the_task_is_to_end_and_one_after_that_is_not_asked() 
     // [TASKS-6] [CANCEL-2]
     let asked = after(row(|_| {}), &[lease(), Change::Start, ask("a")]);
     let ending = after(asked, &[cancel()]);
-    assert_eq!((ending.state, &ending.input), (State::CancelRequested, &None));
+    assert_eq!((ending.state, ending.asks.as_str()), (State::CancelRequested, None));
     assert_eq!(ending.timeout_at(), Some(NOW + Duration::from_secs(600)));
     let decision = decide(&ending, NOW, &ask("b"), None).expect("accepted");
-    assert_eq!((&decision.record.input, decision.input), (&None, None));
+    assert_eq!((decision.record.asks.as_str(), decision.input), (None, None));
 }
 
 #[test]
@@ -370,9 +375,29 @@ fn another_question_takes_the_place_of_one_whose_asker_is_gone() {
     // [TASKS-6]
     let asked = after(row(|_| {}), &[lease(), Change::Start, ask("a")]);
     let decision = decide(&asked, NOW, &ask("b"), None).expect("accepted");
-    assert_eq!(decision.record.input.as_deref(), Some("b"));
+    assert_eq!(decision.record.asks.as_str(), Some("b"));
     assert!(decision.event.is_none(), "it does not move");
     assert!(matches!(decide(&decision.record, NOW, &give("a"), None), Err(Refusal::NotAsked)));
+}
+
+#[test]
+fn questions_that_are_waited_for_are_open_beside_one_another_until_the_last_is_answered() {
+    // [TASKS-6] [TIME-3]
+    let running = after(row(|_| {}), &[lease(), Change::Start]);
+    let limit = running.timeout_at().expect("armed");
+    let asked =
+        after(running, &[ask("a"), ask("gone"), ask_beside("b", "a"), ask_beside("c", "a b")]);
+    assert_eq!(asked.asks.as_str(), Some("b c"), "`a` was given up by who asked `gone`");
+    let later = NOW + Duration::from_secs(60);
+    let part = decide(&asked, later, &give("b"), None).expect("accepted");
+    assert!(part.event.is_none() && matches!(part.input, Some(InputChange::Given { .. })));
+    let left = part.record;
+    assert_eq!((left.state, left.asks.as_str()), (State::InputRequired, Some("c")));
+    assert_eq!(left.deadlines.get(Deadline::Input), Some(NOW + Duration::from_secs(3600)));
+    assert_eq!(decide(&left, later, &give("b"), None).err(), Some(Refusal::NotAsked));
+    let done = decide(&left, later, &give("c"), None).expect("accepted").record;
+    assert_eq!((done.state, done.asks.is_empty()), (State::Running, true));
+    assert_eq!(done.timeout_at(), Some(limit + Duration::from_secs(60)));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::deadline::{Armed, Kind};
 use crate::decide;
 use crate::idempotency;
 use crate::ids::{Fence, ToolName};
+use crate::input::OpenInputs;
 use crate::lifecycle::State;
 use crate::scope::Scope;
 use crate::store::Submitted;
@@ -93,7 +94,7 @@ fn first_row(now: Timestamp, seq: u64, mut task: Task, waiting: Option<WaitReaso
         seq,
         state: if waiting.is_some() { State::Waiting } else { State::Queued },
         waiting,
-        input: None,
+        asks: OpenInputs::default(),
         ready_left,
         attempt: 0,
         fence: Fence::NONE,

@@ -8,7 +8,7 @@ use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::{Change, Refusal};
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, LaneId};
-use raincheck_core::input::InputRequest;
+use raincheck_core::input::{InputRequest, OpenInputs};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Command, Ledger, Reply};
 use raincheck_core::scope::Scope;
@@ -94,7 +94,9 @@ fn command(before: &Model, step: &Step) -> Option<Command> {
         Step::Accept(n) => update(n, Change::Accept)?,
         Step::Start(n) => update(n, Change::Start)?,
         Step::Undeliver(n) => update(n, Change::Undeliver)?,
-        Step::AskInput(n) => update(n, Change::AskInput(question()))?,
+        Step::AskInput(n) => {
+            update(n, Change::AskInput { request: question(), beside: OpenInputs::default() })?
+        }
         Step::GiveInput(n) => update(n, answer())?,
         Step::CommitCancel(n) => update(n, Change::CommitCancel)?,
         Step::Finish { job: n, end, is_stale, releases } => {

@@ -83,6 +83,52 @@ async fn a_native_task_shows_what_it_asks_and_is_answered_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn questions_that_are_open_together_are_shown_together_and_answered_one_by_one() {
+    // [TASKS-6]
+    let spec = ToolSpec {
+        lane: "cpu_small".into(),
+        wait: Duration::ZERO,
+        ..ToolSpec::new("both", "Asks", raincheck_core::content::Json::empty_object())
+    };
+    let tools = Functions::new().with(spec, |_, context: TaskContext| async move {
+        let schema = json!({"type": "object"});
+        let ask = |key: &'static str| {
+            let question = InputRequest::elicitation(key, "Which?", &schema).expect("JSON");
+            context.request_input(question)
+        };
+        let (one, two) = tokio::join!(ask("one"), ask("two"));
+        let said = [one.expect("an answer"), two.expect("an answer")];
+        Outcome::Succeeded(said.into_iter().map(Content::Json).collect())
+    });
+    let mut session = Session::raw_with(Setup {
+        engine: Some(raincheck_runtime::Options::in_memory().with_tools(Arc::new(tools))),
+        ..setup()
+    });
+    let made = session.modern_call("both", json!({})).await;
+    let id = &made["taskId"];
+    let asked = |task: &Value| -> Vec<String> {
+        let asked = task["inputRequests"].as_object();
+        asked.into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    };
+    let mut task = session.task(id).await;
+    while asked(&task).len() < 2 {
+        assert_ne!(task["status"], "completed", "{task}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        task = session.task(id).await;
+    }
+    assert_eq!(
+        (asked(&task), &task["status"]),
+        (vec!["one".into(), "two".into()], &json!("input_required"))
+    );
+    let update = |answer: Value| json!({"taskId": id, "inputResponses": answer});
+    session.modern("tasks/update", update(json!({"two": {"action": "decline"}}))).await;
+    let task = session.task(id).await;
+    assert_eq!((asked(&task), &task["status"]), (vec!["one".into()], &json!("input_required")));
+    session.modern("tasks/update", update(json!({"one": {"action": "cancel"}}))).await;
+    assert_eq!(session.native_end(id).await["status"], "completed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_of_tools_alone_is_shown_the_question_and_how_to_answer_it() {
     // [TASKS-6] [CALL-8]
     let mut session = Session::open_with(setup()).await;

@@ -1,17 +1,63 @@
 //! Asking the caller of a task for something while it runs [TASKS-6].
 
 use std::fmt::Display;
+use std::sync::{Arc, Mutex};
 
+use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use raincheck_core::content::Json;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::input::{InputRequest, MAX_INPUTS};
+use raincheck_core::input::{InputRequest, MAX_INPUTS, MAX_OPEN, OpenInputs};
 use raincheck_core::store::{Found, Update, UpdateResult};
 
 use super::TaskContext;
 use crate::kernel::PAUSE;
+use crate::shards::lock;
+
+/// What an attempt asks its caller just now.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    /// How many questions more may be open.
+    places: Semaphore,
+    /// Held while a question is put: two that differ are not put under one key.
+    putting: tokio::sync::Mutex<()>,
+    /// The keys that are waited for.
+    awaited: Mutex<Vec<Arc<str>>>,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        let (putting, awaited) = Default::default();
+        Self { places: Semaphore::new(MAX_OPEN), putting, awaited }
+    }
+}
+
+impl Asking {
+    fn awaited(&self) -> OpenInputs {
+        lock(&self.awaited).iter().map(|key| &**key).collect()
+    }
+}
+
+/// Counts a key among those that are waited for.
+struct Awaited<'a>(&'a Asking, Arc<str>);
+
+impl<'a> Awaited<'a> {
+    fn new(asking: &'a Asking, key: &Arc<str>) -> Self {
+        lock(&asking.awaited).push(Arc::clone(key));
+        Self(asking, Arc::clone(key))
+    }
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        let mut awaited = lock(&self.0.awaited);
+        if let Some(at) = awaited.iter().position(|key| *key == self.1) {
+            awaited.swap_remove(at);
+        }
+    }
+}
 
 impl TaskContext {
     /// Asks the caller of the task something, and waits for the answer: the task is `input_required`
@@ -19,8 +65,9 @@ impl TaskContext {
     /// to be answered.
     ///
     /// The question and its answer are kept with the task. A question that was answered before, in an
-    /// earlier attempt too, is not asked again: its answer is returned at once. Of several questions that are
-    /// asked at the same time the second waits for the answer of the first.
+    /// earlier attempt too, is not asked again: its answer is returned at once. Up to 16 questions may be open at
+    /// the same time, by `tokio::join!` for instance; they may be answered in any order, and the task goes on
+    /// when none is left. A further one waits for its place.
     ///
     /// The answer comes from outside: read it as you read inputs.
     ///
@@ -43,14 +90,18 @@ impl TaskContext {
     /// key before; `cancelled` when the task is to end; what the store says.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the question open until the attempt asks another one or ends.
+    /// Dropping the future leaves the question open until it is answered, or the attempt asks another one or
+    /// ends.
     pub async fn request_input(&self, question: InputRequest) -> Result<Json, Error> {
         question.check().map_err(|why| Error::new(Kind::InvalidRequest, why))?;
-        let _alone = self.live.asking.lock().await;
+        let asking = &self.live.asking;
+        let _place = asking.places.acquire().await.map_err(|_| to_end())?;
+        let mut watch = self.kernel.waits.watch(self.live.id);
+        let putting = asking.putting.lock().await;
         if let Some(answer) = self.known_answer(&question).await? {
             return Ok(answer);
         }
-        let mut watch = self.kernel.waits.watch(self.live.id);
+        let _awaited = Awaited::new(asking, &question.key);
         match self.ask(question.clone()).await? {
             UpdateResult::Moved(record) | UpdateResult::Same(record) => self.live.observe(&record),
             UpdateResult::Late(record) | UpdateResult::Refused(record, _) => {
@@ -59,10 +110,11 @@ impl TaskContext {
             }
             UpdateResult::Absent => return Err(Error::not_found()),
         }
+        drop(putting);
         loop {
             match self.kernel.store.record(&self.live.scope, self.live.id).await {
                 Ok(Some(record)) if record.fence != self.live.fence => return Err(to_end()),
-                Ok(Some(record)) if record.input.as_ref() == Some(&question.key) => {
+                Ok(Some(record)) if record.asks.contains(&question.key) => {
                     tokio::select! {
                         () = watch.changed() => {}
                         () = self.live.stop.cancelled() => return Err(to_end()),
@@ -76,8 +128,9 @@ impl TaskContext {
     }
 
     /// Puts the question. Who asks runs: a function may ask before the engine has said so for it.
-    async fn ask(&self, question: InputRequest) -> Result<UpdateResult, Error> {
-        let changes = [Change::Start, Change::AskInput(question)];
+    async fn ask(&self, request: InputRequest) -> Result<UpdateResult, Error> {
+        let beside = self.live.asking.awaited();
+        let changes = [Change::Start, Change::AskInput { request, beside }];
         let updates =
             changes.map(|change| Update::attempt(self.live.id, self.live.fence, change)).to_vec();
         let posted = self.kernel.store.update(self.now(), updates, None).await?;

@@ -7,6 +7,7 @@ use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::input::MAX_TEXT;
+use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Found, Update, UpdateResult};
 use raincheck_core::task::TaskRecord;
@@ -17,7 +18,7 @@ use crate::kernel::Need;
 /// What became of an answer.
 #[derive(Clone, Debug)]
 pub enum Given {
-    /// The task goes on with it.
+    /// The task has it, and goes on unless it still asks something else.
     Taken(TaskRecord),
     /// The question had been answered before, and the first answer stays.
     Before(TaskRecord),
@@ -26,8 +27,8 @@ pub enum Given {
 }
 
 impl Handle {
-    /// Answers a question of a task; returns once the answer is committed. The task goes on with it, also
-    /// in an attempt after this one.
+    /// Answers a question of a task; returns once the answer is committed. The task goes on with the last
+    /// answer that it waits for; answers are there in an attempt after this one, too.
     ///
     /// # Errors
     /// `not_found` for an id that is not the scope's, `expired` once its retention is over; `too_large`;
@@ -60,6 +61,10 @@ impl Handle {
         let update = async move { kernel.update_one(update).await };
         match self.engine.kernel.drivers.detached(update).await? {
             UpdateResult::Moved(record) => Ok(Given::Taken(record)),
+            // The answer to one of several questions moves no state.
+            UpdateResult::Same(record) if record.state == State::InputRequired => {
+                Ok(Given::Taken(record))
+            }
             UpdateResult::Same(record)
             | UpdateResult::Late(record)
             | UpdateResult::Refused(record, _) => self.given_before(scope, record, &key).await,

@@ -45,7 +45,7 @@ impl Handle {
         let position = self.engine.kernel.position(&record).await?;
         let (progress, partial) = self.engine.kernel.report(&record);
         Ok(View {
-            input: open_input(&record, &payload),
+            inputs: open_inputs(&record, &payload),
             progress: progress.or_else(|| payload.progress.clone()),
             partial: partial.or_else(|| payload.partial.clone()),
             payload: Some(payload),
@@ -69,12 +69,12 @@ impl Handle {
             self.engine.kernel.store.status(scope, id).await?.ok_or_else(Error::not_found)?;
         let TaskStatus { record, progress, partial } = status;
         // What it asks is not read with its status: only then it is read as a whole.
-        let input = match &record.input {
-            Some(_) => match self.engine.kernel.store.find(scope, id).await? {
-                Found::Task(record, payload) => open_input(&record, &payload),
-                Found::Tombstone(_) | Found::Absent => None,
+        let inputs = match record.asks.is_empty() {
+            false => match self.engine.kernel.store.find(scope, id).await? {
+                Found::Task(record, payload) => open_inputs(&record, &payload),
+                Found::Tombstone(_) | Found::Absent => Vec::new(),
             },
-            None => None,
+            true => Vec::new(),
         };
         let position = self.engine.kernel.position(&record).await?;
         let (newer, newer_partial) = self.engine.kernel.report(&record);
@@ -83,7 +83,7 @@ impl Handle {
             partial: newer_partial.or(partial),
             payload: None,
             record,
-            input,
+            inputs,
             position,
             is_committed: true,
         })
@@ -184,8 +184,8 @@ impl Handle {
                 let record = accepted.clone();
                 tracing::warn!(task = %record.id(), %error, "a task that was accepted cannot be read");
                 let (progress, partial) = self.engine.kernel.report(&record);
-                let (payload, input, position, is_committed) = (None, None, None, false);
-                Ok(View { record, payload, progress, partial, input, position, is_committed })
+                let (payload, inputs, position, is_committed) = (None, Vec::new(), None, false);
+                Ok(View { record, payload, progress, partial, inputs, position, is_committed })
             }
             view => view,
         }
@@ -434,7 +434,7 @@ const fn tombstone(record: TaskRecord) -> View {
         payload: None,
         progress: None,
         partial: None,
-        input: None,
+        inputs: Vec::new(),
         position: None,
         is_committed: true,
     }
@@ -446,9 +446,8 @@ fn waits_for_caller(record: &TaskRecord) -> bool {
 }
 
 /// Returns what a task asks its caller just now.
-fn open_input(record: &TaskRecord, payload: &TaskDetails) -> Option<Input> {
-    let input = payload.input(record.input.as_deref()?)?;
-    input.response.is_none().then(|| input.clone())
+fn open_inputs(record: &TaskRecord, payload: &TaskDetails) -> Vec<Input> {
+    payload.open(&record.asks).cloned().collect()
 }
 
 /// A wait that outlives every process, short enough to be added to an instant.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::input::InputRequest;
+use raincheck_core::input::{InputRequest, MAX_OPEN};
 use raincheck_core::lifecycle::State;
 use raincheck_core::retry;
 use raincheck_core::scope::Scope;
@@ -50,7 +50,7 @@ async fn a_task_waits_for_its_answer_and_ends_with_it() {
     let world = World::new(asking(ToolSpec { run_timeout, ..spec("ask") }));
     let id = world.call("ask").await;
     let asked = world.reaches(id, State::InputRequired).await;
-    let input = asked.input.expect("a question");
+    let input = asked.inputs.first().expect("a question");
     assert_eq!(&*input.key, "name");
     assert_eq!(input.request.get(), r#"{"method":"elicitation/create","params":1}"#);
     // Longer than it may run: a person takes their time.
@@ -60,7 +60,7 @@ async fn a_task_waits_for_its_answer_and_ends_with_it() {
     assert!(matches!(give(&world, id, "name", r#"{"z":2}"#).await, Given::Before(_)));
     let view = world.end(id).await;
     assert_eq!(view.payload.as_ref().expect("details").outcome, Some(text(r#"{"z":1.0}"#)));
-    assert!(view.input.is_none());
+    assert!(view.inputs.is_empty());
     assert!(matches!(give(&world, id, "name", "{}").await, Given::Before(_)), "also later");
     let foreign = world.handle.give_input(&Scope::new("other"), id, "name", json("{}")).await;
     assert_eq!(foreign.expect_err("not theirs").kind, Kind::NotFound);
@@ -74,9 +74,9 @@ async fn whoever_waits_for_the_end_is_told_of_the_question_at_once() {
     let called = world.handle.call("ask", [0; 0]).wait(LONG).await.expect("accepted");
     let Called::Task(task) = called else { panic!("{called:?}") };
     assert!(begun.elapsed() < Duration::from_secs(1));
-    assert!(task.view().await.expect("a task").input.is_some());
+    assert!(task.view().await.expect("a task").inputs.len() == 1);
     let status = world.handle.status(&Scope::local(), task.id()).await.expect("a task");
-    assert!(status.input.is_some() && status.payload.is_none());
+    assert!(!status.inputs.is_empty() && status.payload.is_none());
     give(&world, task.id(), "name", "1").await;
     assert_eq!(task.outcome().await.expect("an end"), text("1"));
 }
@@ -115,8 +115,22 @@ async fn an_answer_is_there_in_the_next_attempt_and_is_not_asked_for_again() {
     assert_eq!(n.load(Ordering::SeqCst), 2);
 }
 
+/// Waits until just these questions are open.
+async fn asks(world: &World, id: raincheck_core::ids::TaskId, keys: &str) {
+    let mut watch = world.handle.watch(id);
+    loop {
+        let view = world.handle.status(&Scope::local(), id).await.expect("a task");
+        if view.record.asks.as_str() == Some(keys) {
+            let shown: Vec<&str> = view.inputs.iter().map(|input| &*input.key).collect();
+            return assert_eq!(shown.join(" "), keys);
+        }
+        assert!(!view.record.state.is_terminal(), "{:?}", view.record);
+        watch.changed().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn questions_at_the_same_time_are_asked_one_after_the_other() {
+async fn questions_at_the_same_time_are_open_together_and_answered_in_any_order() {
     // [TASKS-6]
     let tools = Functions::new().with(spec("ask"), |_, context: TaskContext| async move {
         let both = tokio::join!(
@@ -128,19 +142,40 @@ async fn questions_at_the_same_time_are_asked_one_after_the_other() {
     });
     let world = World::new(tools);
     let id = world.call("ask").await;
-    let first = world.reaches(id, State::InputRequired).await.input.expect("a question");
-    assert_eq!(&*first.key, "a");
-    assert!(matches!(give(&world, id, "b", "2").await, Given::NotAsked(_)));
+    asks(&world, id, "a b").await;
+    assert!(matches!(give(&world, id, "b", "2").await, Given::Taken(_)));
+    asks(&world, id, "a").await;
+    assert!(matches!(give(&world, id, "b", "3").await, Given::Before(_)));
     give(&world, id, "a", "1").await;
-    loop {
-        let view = world.reaches(id, State::InputRequired).await;
-        if view.input.is_some_and(|input| &*input.key == "b") {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
-    give(&world, id, "b", "2").await;
     assert_eq!(world.end(id).await.payload.expect("details").outcome, Some(text("1 2")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_given_up_ends_with_the_next_and_places_are_bounded() {
+    // [TASKS-6]
+    let tools = Functions::new().with(spec("ask"), |_, context: TaskContext| async move {
+        let short = Duration::from_secs(1);
+        let dropped = tokio::time::timeout(short, context.request_input(question("a", 1))).await;
+        assert!(dropped.is_err(), "nobody answered");
+        let keys: Vec<String> = (0..MAX_OPEN + 1).map(|n| format!("k{n:02}")).collect();
+        let all = keys.iter().map(|key| context.request_input(question(key, 2)));
+        let all = futures_util::future::join_all(all).await;
+        text(&all.into_iter().filter(Result::is_ok).count().to_string())
+    });
+    let world = World::new(tools);
+    let id = world.call("ask").await;
+    let first: Vec<String> = (0..MAX_OPEN).map(|n| format!("k{n:02}")).collect();
+    asks(&world, id, &first.join(" ")).await;
+    assert!(matches!(give(&world, id, "a", "1").await, Given::NotAsked(_)));
+    give(&world, id, "k03", "1").await;
+    let next = format!("k{MAX_OPEN:02}");
+    let mut left: Vec<String> = first.into_iter().filter(|key| key != "k03").collect();
+    left.push(next);
+    asks(&world, id, &left.join(" ")).await;
+    for key in &left {
+        give(&world, id, key, "1").await;
+    }
+    assert_eq!(world.end(id).await.payload.expect("details").outcome, Some(text("17")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use rusqlite::types::FromSql;
 use raincheck_core::cancel;
 use raincheck_core::deadline::{Armed, Kind as Deadline};
 use raincheck_core::ids::{Fence, LaneId, ToolName, WorkerId};
+use raincheck_core::input::OpenInputs;
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::{Task, TaskRecord, WaitReason};
@@ -129,9 +130,9 @@ fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<TaskRecord, F
     let task = read_task(from, common)?;
     let state = State::from_word(from.text()?).ok_or(Fault::Broken("an unknown state"))?;
     let waiting = from.maybe_text()?;
-    let (waiting, input) = match (waiting, state) {
-        (Some(key), State::InputRequired) => (None, Some(key.into())),
-        (waiting, _) => (waiting.map(wait_reason).transpose()?, None),
+    let (waiting, asks) = match (waiting, state) {
+        (Some(keys), State::InputRequired) => (None, OpenInputs::read(keys)),
+        (waiting, _) => (waiting.map(wait_reason).transpose()?, OpenInputs::default()),
     };
     let ready_left = Duration::from_nanos(from.count()?);
     let attempt = from.take()?;
@@ -157,7 +158,7 @@ fn read(from: &mut Columns<'_, '_>, common: &mut Common) -> Result<TaskRecord, F
         seq: from.count()?,
         state,
         waiting,
-        input,
+        asks,
         ready_left,
         attempt,
         fence,

@@ -10,7 +10,7 @@ use raincheck_core::deadline::Kind as Deadline;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, TaskId};
-use raincheck_core::input::{Input, InputRequest};
+use raincheck_core::input::{Input, InputRequest, OpenInputs};
 use raincheck_core::lane;
 use raincheck_core::lifecycle::State;
 use raincheck_core::retry;
@@ -656,7 +656,12 @@ fn question(n: u32) -> Json {
 }
 
 fn ask(key: &str, n: u32) -> Change {
-    Change::AskInput(InputRequest { key: key.into(), request: question(n) })
+    ask_beside(key, n, "")
+}
+
+fn ask_beside(key: &str, n: u32, beside: &str) -> Change {
+    let request = InputRequest { key: key.into(), request: question(n) };
+    Change::AskInput { request, beside: OpenInputs::read(beside) }
 }
 
 /// What a caller of a scope answers to task 1.
@@ -688,7 +693,7 @@ fn input(key: &str, n: u32, response: Option<u32>) -> Input {
 pub(super) async fn an_answer_is_taken_from_the_owner_and_for_what_is_asked(store: &dyn TaskStore) {
     asking(store).await;
     let (record, details) = task(store, 1).await;
-    assert_eq!((record.state, record.input.as_deref()), (State::InputRequired, Some("a")));
+    assert_eq!((record.state, record.asks.as_str()), (State::InputRequired, Some("a")));
     assert_eq!(details.asked, vec![input("a", 1, None)], "[TASKS-6]");
     let foreign = update(store, START, answer("other", "a", 9)).await;
     assert!(matches!(foreign, UpdateResult::Absent), "[SCOPE-2] {foreign:?}");
@@ -705,7 +710,16 @@ pub(super) async fn questions_and_answers_are_kept_with_their_task(store: &dyn T
         update(store, START, attempt(&claimed, change, false)).await;
     }
     let (record, details) = task(store, 1).await;
-    assert_eq!(record.input.as_deref(), Some("b"), "[TASKS-6] the newest is open");
+    assert_eq!(record.asks.as_str(), Some("b"), "[TASKS-6] the newest is open");
     let kept = [input("a", 1, Some(7)), input("b", 3, None)];
+    assert_eq!(details.asked, kept, "[TASKS-6]");
+    update(store, START, attempt(&claimed, ask_beside("c", 4, "b"), false)).await;
+    let (record, _) = task(store, 1).await;
+    assert_eq!(record.asks.as_str(), Some("b c"), "[TASKS-6] both are open");
+    let part = update(store, START, answer("local", "b", 8)).await;
+    assert!(matches!(part, UpdateResult::Same(_)), "[TASKS-6] {part:?}");
+    let (record, details) = task(store, 1).await;
+    assert_eq!((record.state, record.asks.as_str()), (State::InputRequired, Some("c")));
+    let kept = [input("a", 1, Some(7)), input("b", 3, Some(8)), input("c", 4, None)];
     assert_eq!(details.asked, kept, "[TASKS-6]");
 }

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
+use raincheck_core::input::OpenInputs;
 use raincheck_core::lifecycle::State;
 use raincheck_runtime::{View, Watch};
 
@@ -58,7 +59,7 @@ struct Watched {
 struct Told {
     state: State,
     message: Option<String>,
-    input: Option<String>,
+    asks: OpenInputs,
 }
 
 impl Told {
@@ -66,7 +67,7 @@ impl Told {
         Self {
             state: view.record.state,
             message: progress::message(desk, view, whose),
-            input: view.input.as_ref().map(|input| input.key.to_string()),
+            asks: view.record.asks.clone(),
         }
     }
 }
@@ -175,7 +176,8 @@ async fn tell(
         Ok(view) => view,
         // It is forgotten: nothing more comes of it.
         Err(error) if error.kind == Kind::NotFound => {
-            one.told = Some(Told { state: State::Expired, message: None, input: None });
+            one.told =
+                Some(Told { state: State::Expired, message: None, asks: OpenInputs::default() });
             return Ok(());
         }
         Err(error) => return Err(error),

@@ -74,8 +74,8 @@ impl<'a> Task<'a> {
 
     /// Adds what it asks just now.
     fn with_requests(mut self, view: &'a View) -> Self {
-        let input = view.input.as_ref();
-        self.input_requests = input.map(|one| BTreeMap::from([(&*one.key, &one.request)]));
+        let asked = view.inputs.iter().map(|one| (&*one.key, &one.request));
+        self.input_requests = (!view.inputs.is_empty()).then(|| asked.collect());
         self
     }
 

@@ -62,14 +62,14 @@ struct Arguments<'a> {
 pub(super) fn answer(view: &View, who: &Caller, now: Timestamp, mark: &Mark) -> Answer {
     let record = &view.record;
     let id = record.id();
-    let is_said = view.progress.is_some() || view.partial.is_some() || view.input.is_some();
+    let is_said = view.progress.is_some() || view.partial.is_some() || !view.inputs.is_empty();
     let mark = is_said.then_some(mark);
     let wait_s = who.next_wait_s();
-    let asked = view.input.as_ref();
+    let asked = view.inputs.first();
     let (message, next) = match asked {
         Some(input) => {
             let arguments = Arguments { task_id: id, key: Some(&input.key), wait_s: None };
-            (asking(record), Next { tool: input::NAME, arguments })
+            (asking(view), Next { tool: input::NAME, arguments })
         }
         None => {
             let arguments = Arguments { task_id: id, key: None, wait_s: Some(wait_s) };
@@ -96,12 +96,18 @@ pub(super) fn answer(view: &View, who: &Caller, now: Timestamp, mark: &Mark) -> 
 }
 
 /// Says in words how to go on with a task that asks for input.
-fn asking(record: &TaskRecord) -> String {
+fn asking(view: &View) -> String {
+    let more = match view.inputs.len() {
+        0 | 1 => String::new(),
+        n => format!(
+            " It is the first of {n}: get_task_status shows the next one once it is answered."
+        ),
+    };
     format!(
         "`{}` asks for input before it goes on: see input_request. Ask the user, unless you were told the \
          answer; then call {} with the task_id, the key and the response, such as \
-         {{\"action\":\"accept\",\"content\":{{…}}}} or {{\"action\":\"decline\"}}.",
-        record.task.tool,
+         {{\"action\":\"accept\",\"content\":{{…}}}} or {{\"action\":\"decline\"}}.{more}",
+        view.record.task.tool,
         input::NAME
     )
 }

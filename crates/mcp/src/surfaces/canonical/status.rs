@@ -41,7 +41,7 @@ pub(super) fn answer(view: &View, now: Timestamp, mark: &Mark) -> Answer {
     if view.record.state == State::Expired {
         return Answer::json(&Tombstone::of(&view.record));
     }
-    let is_said = view.progress.is_some() || view.partial.is_some() || view.input.is_some();
+    let is_said = view.progress.is_some() || view.partial.is_some() || !view.inputs.is_empty();
     let mark = is_said.then_some(mark);
     let answer = Answer::json(&Status {
         untrusted_begins: mark.map(|mark| mark.begins(TOOL)),
@@ -131,7 +131,7 @@ impl<'a> Status<'a> {
         Self {
             progress: view.progress.as_ref().map(shown_progress),
             partial_result: view.partial.as_ref(),
-            input_request: view.input.as_ref().map(Asked::of),
+            input_request: view.inputs.first().map(Asked::of),
             position: view.position,
             ..Self::of(&view.record)
         }
