@@ -140,10 +140,13 @@ lock_files() {
 
 # Built together, crates lend each other the features of what they share; whoever takes one gets it alone.
 each_crate_alone() {
-    local manifest
+    local manifest warnings
     for manifest in crates/*/Cargo.toml; do
         [ -f "${manifest%Cargo.toml}src/lib.rs" ] || continue
-        cargo check --quiet --lib --manifest-path "$manifest" || return 1
+        warnings=$(cargo check --quiet --lib --manifest-path "$manifest" 2>&1) && [ -z "$warnings" ] || {
+            printf '%s\n' "$warnings" >&2
+            return 1
+        }
     done
 }
 

@@ -34,13 +34,14 @@ pub use schema::schema;
 pub use wrap::{Wrap, Wrapped};
 
 /// The names that command tools may not take, since every server has tools of these names.
-pub const CANONICAL_TOOLS: [&str; 7] = [
+pub const CANONICAL_TOOLS: [&str; 8] = [
     "submit_task",
     "get_task_status",
     "tail_task_logs",
     "list_tasks",
     "cancel_task",
     "get_task_result",
+    "give_task_input",
     "fetch_cached_response",
 ];
 

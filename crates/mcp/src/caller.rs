@@ -4,6 +4,8 @@ mod ask;
 mod budget;
 mod key;
 mod leave;
+#[cfg(feature = "cache")]
+mod luggage;
 mod progress;
 mod turn;
 
@@ -23,7 +25,9 @@ use raincheck_runtime::Request;
 
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
 pub(crate) use self::key::{Repeat, RequestKey};
-pub(crate) use self::leave::{Leave, Luggage};
+pub(crate) use self::leave::Leave;
+#[cfg(feature = "cache")]
+pub(crate) use self::luggage::Luggage;
 pub(crate) use self::progress::{Listener, Note, Notify};
 pub(crate) use self::turn::{PassOn, Turn, Turns};
 
@@ -349,6 +353,7 @@ impl Caller {
     }
 
     /// Returns what counts the bytes that its arguments refer to [CALL-7].
+    #[cfg(feature = "cache")]
     pub(crate) fn luggage(&self) -> Luggage {
         Luggage(self.leave.clone())
     }

@@ -174,6 +174,8 @@ impl Server {
             prompts.list_changed = told;
             prompts
         });
+        // They are asked for beside prompts and templates, and passed on with them.
+        capabilities.completions = has_prompts.then(JsonObject::new);
         capabilities
     }
 }

@@ -201,6 +201,7 @@ impl Leave for InFlight {
         }
     }
 
+    #[cfg(feature = "cache")]
     fn try_bring(&self, bytes: usize) -> bool {
         let mut table = self.flights.table();
         if !self.flights.has_room(&table, bytes) {
@@ -258,6 +259,7 @@ mod tests {
         assert_eq!(flights.begin(&id(9999), 1).err(), Some(Refusal::Full));
     }
 
+    #[cfg(feature = "cache")]
     #[test]
     fn what_a_request_brings_along_counts_until_it_is_answered() {
         // [CALL-7]

@@ -116,8 +116,13 @@ impl Builder {
                 if let Some(finder) = finder {
                     finder.own_in_the_end(&stop).await;
                 }
+                // It serves to the end, whoever owns the store.
+                std::future::pending::<()>().await;
             };
-            tokio::join!(listener.serve_mcp(server, keys, stop.clone()), owning).0
+            tokio::select! {
+                served = listener.serve_mcp(server, keys, stop.clone()) => served,
+                () = owning => Ok(()),
+            }
         })
         .await
     }

@@ -166,3 +166,18 @@ async fn a_port_that_belongs_to_another_program_is_an_error() {
     let error = served.expect_err("it is taken").to_string();
     assert!(error.contains(&address.to_string()), "{error}");
 }
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_an_error_while_another_server_has_the_store_too() {
+    // [HTTP-3] [ATTACH-4]
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("owner");
+    let owner = raincheck_loopback::ownership::take(&place.join("lock")).expect("a lock");
+    let taken = tokio::net::TcpListener::bind(LOOPBACK).await.expect("a port");
+    let address = taken.local_addr().expect("an address");
+    let server = server().sharing(raincheck::Sharing::in_place(place));
+    let served = server.serve_http(HttpConfig::new(address), CancellationToken::new()).await;
+    let error = served.expect_err("it does not wait for the store").to_string();
+    assert!(error.contains(&address.to_string()), "{error}");
+    drop(owner);
+}
