@@ -73,7 +73,8 @@ impl Place {
             .read(true)
             .mode(0o600)
             .open(self.0.join("lock"))?;
-        lock.try_lock().map_err(io::Error::from)?;
+        // It is new, and held for a moment at the most, by a server that looks whether it is held.
+        lock.lock()?;
         let listener = self.at_socket(|path| UnixListener::bind(path))?;
         let (near, far) = UnixStream::pair()?;
         let folder = File::open(&self.0)?;
@@ -315,6 +316,34 @@ mod tests {
             has_no_result,
             is_cut,
         }
+    }
+
+    // [LEASE-3] [SWEEP-1]
+    #[test]
+    fn who_looks_whether_a_supervisor_lives_does_not_keep_one_from_being_made() {
+        let root = tempfile::tempdir().expect("a folder");
+        let place = |n: usize| Place::new(root.path().join(n.to_string()));
+        let at = std::sync::atomic::AtomicUsize::new(0);
+        let order = std::sync::atomic::Ordering::SeqCst;
+        let n_rounds = 300;
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                // As a server does that looks for what an earlier one left.
+                while at.load(order) < n_rounds {
+                    let lock = open(&place(at.load(order)).path().join("lock"));
+                    let _ = lock.map(|lock| lock.try_lock());
+                }
+            });
+            let made: Vec<_> = (0..n_rounds)
+                .map(|n| {
+                    at.store(n, order);
+                    place(n).seat().map(drop)
+                })
+                .collect();
+            at.store(n_rounds, order);
+            let refused: Vec<_> = made.iter().filter_map(|made| made.as_ref().err()).collect();
+            assert!(refused.is_empty(), "{} of {n_rounds}: {refused:?}", refused.len());
+        });
     }
 
     // [LEASE-3]
