@@ -1,8 +1,10 @@
 //! The task tools over the real binary.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
 
-use crate::server::{Server, text};
+use crate::server::{self, Server, text};
 
 fn code(data: &Value) -> &str {
     data["error"]["code"].as_str().unwrap_or_else(|| panic!("no error code: {data}"))
@@ -252,5 +254,38 @@ async fn nothing_answers_a_call_that_was_cancelled() {
     server.send(&cancelled).await;
     let pong = server.request("ping", json!({})).await;
     assert_eq!(pong["result"], json!({}), "{pong}");
+    assert!(server.close().await.success());
+}
+
+#[tokio::test]
+async fn no_tool_of_a_configuration_takes_the_name_of_one_that_the_server_has() {
+    let folder = TempDir::new().expect("a folder");
+    let config = folder.path().join("raincheck.toml");
+    let mut command = Command::new(server::binary());
+    std::fs::write(&config, "[tools.bare]\ncommand = [\"true\"]\n").expect("written");
+    command.arg("serve").arg("--config").arg(&config).env("RAINCHECK_STORE", "memory");
+    command.env("RAINCHECK_STATE_DIR", folder.path().join("state"));
+    command.env("RAINCHECK_RUNTIME_DIR", folder.path().join("run"));
+    let mut server = Server::of(command).shake_hands().await;
+    let listed = server.request("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().expect("a list");
+    let names = tools.iter().filter_map(|tool| tool["name"].as_str()).filter(|one| *one != "bare");
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    assert!(names.iter().any(|name| name == "give_task_input"), "{names:?}");
+    for name in names {
+        std::fs::write(&config, format!("[tools.{name}]\ncommand = [\"true\"]\n"))
+            .expect("written");
+        let check = Command::new(server::binary())
+            .args(["config", "check"])
+            .arg("--config")
+            .arg(&config)
+            .output();
+        let found = check.await.expect("it runs");
+        let words = String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned();
+        assert!(
+            !found.status.success() && words.contains(&format!("`{name}` is the name of one")),
+            "{words}"
+        );
+    }
     assert!(server.close().await.success());
 }

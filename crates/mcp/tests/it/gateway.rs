@@ -81,7 +81,13 @@ impl Wrapped {
         let mut session = Session::raw_with(setup);
         let introduction = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": {"name": "case", "version": "0"}});
-        session.request("initialize", &introduction.to_string()).await;
+        let agreed = session.request("initialize", &introduction.to_string()).await;
+        let capabilities = &agreed["result"]["capabilities"];
+        assert_eq!(
+            capabilities["completions"],
+            json!({}),
+            "what is passed on is declared [GATE-10]"
+        );
         session.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         let mut running = JoinSet::new();
         running.spawn(gateway.run(session.handle.clone(), CancellationToken::new()));
