@@ -29,8 +29,6 @@ use crate::waits::Happened;
 
 pub use self::protocol::AttemptProtocol;
 
-pub(crate) use self::input::Asking;
-
 /// The link between an executor and the task that it runs. Cloning is cheap.
 #[derive(Clone)]
 pub struct TaskContext {

@@ -48,6 +48,8 @@ mod ids;
 
 mod executor;
 
+mod asking;
+
 mod context;
 
 mod toolset;

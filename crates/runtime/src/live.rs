@@ -17,7 +17,7 @@ use raincheck_core::task::{Artifact, Metrics, TaskRecord};
 use raincheck_core::time::Timestamp;
 use raincheck_core::trace::TraceContext;
 
-use crate::context::Asking;
+use crate::asking::Asking;
 use crate::shards::{Shards, lock};
 use crate::stop::StopReason;
 

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Act, Ask, Backend, code};
 use crate::bridge::Unity;
-use crate::desk::Key;
 use crate::desk::stage::Move;
+use crate::spelling::Key;
 
 /// How much may be asked of a connection before it has been said.
 const MAX_ASKS: usize = 256;

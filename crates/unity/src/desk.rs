@@ -25,16 +25,13 @@ use tokio::time::Instant;
 use crate::backend::{Ask, Introduction, Target};
 use crate::lanes;
 use crate::settings::Settings;
-use crate::spelling;
+use crate::spelling::{self, Key};
 use crate::wire::RequestId;
 
 use choices::{Asker, Choice, Choices};
 use editor::{Editor, Link};
 use run::{Report, Run};
 use stage::{Move, Stage};
-
-/// What an editor is known by: the path of its project, in one spelling.
-pub(crate) type Key = Arc<str>;
 
 /// The calls that an editor says it has, with the names of those that are jobs.
 pub(crate) type Has = BTreeMap<RequestId, Option<String>>;

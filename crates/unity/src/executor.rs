@@ -18,7 +18,6 @@ use tokio::time::Instant;
 
 use crate::backend::{Ask, Order};
 use crate::bridge::Unity;
-use crate::desk::Key;
 use crate::desk::choices::Asker;
 use crate::desk::editor::Editor;
 use crate::desk::run::{Begin, JoinKey, Report, Run};
@@ -26,6 +25,7 @@ use crate::desk::stage::Stage;
 use crate::lanes;
 use crate::order::{self, Wanted};
 use crate::specs::millis;
+use crate::spelling::Key;
 use crate::tools::unknown_command;
 use crate::wire::RequestId;
 

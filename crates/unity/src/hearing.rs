@@ -7,8 +7,9 @@ use tokio::sync::mpsc;
 
 use crate::backend::{Ask, Ending, Introduction, Target, Word};
 use crate::bridge::Unity;
+use crate::desk::Attached;
 use crate::desk::stage::Move;
-use crate::desk::{Attached, Key};
+use crate::spelling::Key;
 use crate::wire::{RequestId, outcome};
 
 impl Unity {

@@ -8,9 +8,9 @@ use raincheck_core::idempotency;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::desk::Key;
 use crate::desk::run::JoinKey;
 use crate::specs::{self, Entry};
+use crate::spelling::Key;
 
 /// The longest name of a command.
 const MAX_NAME: usize = 128;

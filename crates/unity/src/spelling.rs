@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 
-use crate::desk::Key;
 use crate::wire;
+
+/// What an editor is known by: the path of its project, in one spelling.
+pub(crate) type Key = Arc<str>;
 
 /// How projects are spelled.
 #[derive(Debug)]

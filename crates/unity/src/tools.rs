@@ -14,11 +14,11 @@ use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
 use serde::Deserialize;
 
 use crate::bridge::Unity;
-use crate::desk::Key;
 use crate::desk::choices::Asker;
 use crate::lanes;
 use crate::order::{self, Wanted};
 use crate::specs;
+use crate::spelling::Key;
 use crate::views;
 
 /// Longer than anything runs.

@@ -8,10 +8,10 @@ use raincheck_core::task::Outcome;
 use serde::Serialize;
 
 use crate::bridge::Unity;
-use crate::desk::Key;
 use crate::desk::choices::Asker;
 use crate::desk::editor::{Editor, Named};
 use crate::specs::ExecutionMode;
+use crate::spelling::Key;
 
 /// Said by a server that no editor can find.
 pub const NO_PROJECT: &str = "This server has no Unity project, so no editor can find it: start it with --project DIR, \

@@ -1,63 +1,18 @@
 //! Asking the caller of a task for something while it runs [TASKS-6].
 
 use std::fmt::Display;
-use std::sync::{Arc, Mutex};
 
-use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use raincheck_core::content::Json;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::input::{InputRequest, MAX_INPUTS, MAX_OPEN, OpenInputs};
+use raincheck_core::input::{InputRequest, MAX_INPUTS};
 use raincheck_core::store::{Found, Update, UpdateResult};
 
 use super::TaskContext;
+use crate::asking::Awaited;
 use crate::kernel::PAUSE;
-use crate::shards::lock;
-
-/// What an attempt asks its caller just now.
-#[derive(Debug)]
-pub(crate) struct Asking {
-    /// How many questions more may be open.
-    places: Semaphore,
-    /// Held while a question is put: two that differ are not put under one key.
-    putting: tokio::sync::Mutex<()>,
-    /// The keys that are waited for.
-    awaited: Mutex<Vec<Arc<str>>>,
-}
-
-impl Default for Asking {
-    fn default() -> Self {
-        let (putting, awaited) = Default::default();
-        Self { places: Semaphore::new(MAX_OPEN), putting, awaited }
-    }
-}
-
-impl Asking {
-    fn awaited(&self) -> OpenInputs {
-        lock(&self.awaited).iter().map(|key| &**key).collect()
-    }
-}
-
-/// Counts a key among those that are waited for.
-struct Awaited<'a>(&'a Asking, Arc<str>);
-
-impl<'a> Awaited<'a> {
-    fn new(asking: &'a Asking, key: &Arc<str>) -> Self {
-        lock(&asking.awaited).push(Arc::clone(key));
-        Self(asking, Arc::clone(key))
-    }
-}
-
-impl Drop for Awaited<'_> {
-    fn drop(&mut self) {
-        let mut awaited = lock(&self.0.awaited);
-        if let Some(at) = awaited.iter().position(|key| *key == self.1) {
-            awaited.swap_remove(at);
-        }
-    }
-}
 
 impl TaskContext {
     /// Asks the caller of the task something, and waits for the answer: the task is `input_required`

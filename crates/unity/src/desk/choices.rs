@@ -7,7 +7,7 @@ use raincheck_core::ids::TaskId;
 use raincheck_core::scope::Scope;
 use serde::{Deserialize, Serialize};
 
-use super::Key;
+use crate::spelling::Key;
 
 /// How many callers may have selected one.
 const MAX: usize = 1024;

@@ -11,9 +11,9 @@ use raincheck_core::time::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 
-use super::Key;
 use super::stage::{Move, Stage};
 use crate::backend::Ask;
+use crate::spelling::Key;
 use crate::wire::RequestId;
 
 /// What calls have in common that may be one run.
