@@ -1,8 +1,7 @@
 //! Flags and subcommands that every binary shares.
 
 use std::ffi::OsStr;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,12 +9,14 @@ use clap::{Arg, Args, Command, Id, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use raincheck_core::text::counted;
 
+use crate::address::http_address;
 use crate::binary::Binary;
 use crate::config::{self, File, Overrides, Store};
 use crate::failure::Failure;
 use crate::redact::credentials;
 use crate::setup::{Setup, Unset};
-use crate::terminal;
+
+pub use crate::output::print;
 
 /// The file of a binary's own folder that keeps its tasks.
 const STORE: &str = "store.db";
@@ -172,17 +173,6 @@ pub enum ConfigAction {
     },
     /// Print the JSON Schema of the file, for editors
     Schema,
-}
-
-/// Reads the address that `--http` names: a port of loopback, or a host and a port.
-pub(crate) fn http_address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.parse() {
-        return Ok((Ipv4Addr::LOCALHOST, port).into());
-    }
-    let local = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    local.as_deref().unwrap_or(text).parse().map_err(|_| {
-        "write a port, or a numeric host and a port, such as 127.0.0.1:7700".to_owned()
-    })
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -354,19 +344,6 @@ pub fn completions(shell: Shell, mut command: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
     print(&String::from_utf8_lossy(&script))
-}
-
-/// Prints the output of a command.
-///
-/// # Errors
-/// Why nothing could be printed.
-pub fn print(text: &str) -> Result<(), Failure> {
-    terminal::print(text).map_err(|error: io::Error| {
-        Failure::failed(
-            format!("cannot write to standard output: {error}"),
-            "check where the output goes, such as a full disk",
-        )
-    })
 }
 
 #[cfg(test)]

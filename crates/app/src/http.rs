@@ -77,7 +77,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::cli::http_address;
+    use crate::address::http_address;
     use crate::config::{Overrides, parse};
 
     const LONG: &str = "0123456789abcdef0123456789abcdef";

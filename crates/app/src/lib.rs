@@ -29,7 +29,11 @@ pub mod logging;
 
 pub mod lifecycle;
 
+mod address;
+
 mod http;
+
+mod output;
 
 pub mod host;
 

@@ -127,7 +127,7 @@ impl Setup {
             Failure::failed(format!("this program cannot find itself: {error}"), "try again")
         })?;
         let env: Env<'_> = &|name| std::env::var_os(name);
-        crate::cli::print(&self.told(server, &own, Os::CURRENT, env)?)
+        crate::output::print(&self.told(server, &own, Os::CURRENT, env)?)
     }
 
     fn told(
@@ -179,7 +179,7 @@ impl Unset {
     /// # Errors
     /// Why the file was not written; it is as it was then.
     pub fn run(&self, server: &Server<'_>) -> Result<(), Failure> {
-        crate::cli::print(&self.told(server, Os::CURRENT, &|name| std::env::var_os(name))?)
+        crate::output::print(&self.told(server, Os::CURRENT, &|name| std::env::var_os(name))?)
     }
 
     fn told(&self, server: &Server<'_>, os: Os, env: Env<'_>) -> Result<String, Failure> {

@@ -3,9 +3,6 @@
 #[cfg(feature = "mcp")]
 mod serve;
 
-#[cfg(feature = "loopback")]
-pub(crate) use self::serve::Begin;
-
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

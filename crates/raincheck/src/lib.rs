@@ -46,6 +46,8 @@
 //! default) the MCP facade, `cache` handles for answers that are too large to send, `loopback` links to artifacts, `http` Streamable HTTP, `process` any program as a tool, `schemars` input
 //! schemas derived from types.
 
+mod begin;
+
 mod builder;
 
 mod tool;

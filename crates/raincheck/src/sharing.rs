@@ -21,7 +21,7 @@ use raincheck_mcp::Server;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::builder::Begin;
+use crate::begin::Begin;
 
 use self::gate::Gated;
 use self::host::Host;

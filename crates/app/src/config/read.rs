@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::form::Value;
 use super::problem::Problems;
 use super::{Client, File, Http, Overrides, Store, keys};
-use crate::cli::http_address;
+use crate::address::http_address;
 use section::{Section, check, entries, unknown};
 
 /// Reads the text of a file.

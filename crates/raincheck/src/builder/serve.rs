@@ -9,14 +9,15 @@ use std::sync::Arc;
 #[cfg(feature = "http")]
 use raincheck_mcp::HttpService;
 #[cfg(feature = "loopback")]
-use raincheck_mcp::Links;
-use raincheck_mcp::{Server, Starter, Streams, serve_stdio, take_stdout};
+use raincheck_mcp::{Links, Starter};
+use raincheck_mcp::{Server, Streams, serve_stdio, take_stdout};
 use raincheck_runtime::{Handle, Service};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Builder;
+use crate::begin::{Begun, begins};
 #[cfg(feature = "http")]
 use crate::http::HttpConfig;
 #[cfg(feature = "loopback")]
@@ -262,38 +263,6 @@ impl Builder {
         self.engine.store = shared.gated(Arc::clone(&self.engine.store));
         Ok(Some(shared))
     }
-}
-
-/// What is begun when a client means to stay.
-#[derive(Debug)]
-pub(crate) struct Begin {
-    /// Told at once.
-    pub(crate) wanted: oneshot::Sender<()>,
-    /// Told when the engine is to run.
-    pub(crate) engine: oneshot::Sender<()>,
-}
-
-impl Begin {
-    /// Makes what begins everything at once.
-    fn starter(self) -> Starter {
-        let Self { wanted, engine } = self;
-        Box::new(move || {
-            // Nobody waits for them once the server ends.
-            let _ = (wanted.send(()), engine.send(()));
-        })
-    }
-}
-
-/// The far ends of a [`Begin`].
-struct Begun {
-    wanted: oneshot::Receiver<()>,
-    engine: oneshot::Receiver<()>,
-}
-
-fn begins() -> (Begin, Begun) {
-    let (wanted, is_wanted) = oneshot::channel();
-    let (engine, is_begun) = oneshot::channel();
-    (Begin { wanted, engine }, Begun { wanted: is_wanted, engine: is_begun })
 }
 
 /// What a session is made of.

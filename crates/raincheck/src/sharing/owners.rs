@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::hello::{Hello, PROTOCOL, Talk, Welcome};
 use super::seat::Theirs;
 use super::{Shared, Standing};
-use crate::builder::Begin;
+use crate::begin::Begin;
 
 /// How long an owner is looked for before the client is told that it cannot be reached. One that ends
 /// politely may take two seconds, and one that was stopped says nothing.

@@ -12,8 +12,7 @@ use rmcp::transport::Transport;
 
 use super::channel::{End, Outlet};
 use super::owner::Place;
-use super::session::{Asked, HttpSession};
-use crate::server::to_line;
+use super::session::{Asked, HttpSession, text};
 use crate::wire::Id;
 
 /// One request until it is answered.
@@ -96,11 +95,4 @@ impl Transport<RoleServer> for Exchange {
     async fn close(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
-}
-
-/// Writes a message without the line end.
-pub(super) fn text(message: &TxJsonRpcMessage<RoleServer>) -> Option<Vec<u8>> {
-    let mut line = to_line(message)?;
-    line.pop();
-    Some(line)
 }

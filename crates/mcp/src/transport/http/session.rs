@@ -17,9 +17,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Inlet, Outlet, channel};
-use super::exchange::text;
 use super::owner::Owner;
-use crate::server::{Backlog, Session};
+use crate::server::{Backlog, Session, to_line};
 use crate::wire::Id;
 
 /// How many bytes of what belongs to no request a session may leave unread.
@@ -356,3 +355,10 @@ impl Sessions {
 /// An owner has as many sessions as it may, and uses all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
+
+/// Writes a message without the line end.
+pub(super) fn text(message: &TxJsonRpcMessage<RoleServer>) -> Option<Vec<u8>> {
+    let mut line = to_line(message)?;
+    line.pop();
+    Some(line)
+}
