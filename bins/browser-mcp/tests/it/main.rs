@@ -7,6 +7,7 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod chromium;
 mod commands;
 mod demo;
 mod fake;

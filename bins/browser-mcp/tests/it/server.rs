@@ -87,7 +87,7 @@ impl Server {
 }
 
 /// Tells whether a call was answered with a handle; on a busy machine its command is still in line.
-fn is_live(answer: &Value) -> bool {
+pub(crate) fn is_live(answer: &Value) -> bool {
     ["queued", "pending"].map(Value::from).contains(&answer["status"])
 }
 

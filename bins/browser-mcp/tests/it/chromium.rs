@@ -1,0 +1,160 @@
+//! The built server, the extension it installs, and a real Chromium that shows pages of `tests/pages`.
+//!
+//! A [`Rig`] is one server and one browser for all the steps of a test; one rig lives at a time, so that
+//! a busy machine starts one browser. Every wait ends with the condition itself.
+
+mod pages;
+#[path = "../../src/demo/chromium.rs"]
+mod program;
+mod tabs;
+mod zoo;
+
+use std::process::Stdio;
+
+use raincheck_app::demo::Unmet;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::server::{Server, is_live};
+use crate::{command, folder};
+
+use pages::Pages;
+
+/// One browser at a time.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// How long one call waits, in milliseconds.
+const WAIT_MS: u64 = 20_000;
+
+/// How many calls a condition has to come true.
+const CALLS: u32 = 60;
+
+/// Limits that no machine is too slow for.
+const PATIENT: [&str; 6] =
+    ["--accept-ms", "60000", "--run-ms", "120000", "--reconnect-grace-s", "120"];
+
+/// A server, a browser with its extension, and pages.
+pub(crate) struct Rig {
+    server: Server,
+    chromium: program::Chromium,
+    pages: Pages,
+    folder: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Rig {
+    /// Starts everything, and waits until the browser is connected.
+    pub(crate) async fn start() -> Self {
+        let turn = TURN.lock().await;
+        let folder = folder();
+        let (extension, browser) = (folder.path().join("extension"), folder.path().join("b"));
+        std::fs::create_dir(&browser).expect("created");
+        let mut install = command(folder.path(), &["extension", "install", "extension"]);
+        let installed = install.stdin(Stdio::null()).output().expect("it runs");
+        assert!(installed.status.success(), "{installed:?}");
+        let mut serve = command(folder.path(), &["serve", "--log-level", "info"]);
+        serve.args(PATIENT);
+        let mut server = Server::of(serve).await;
+        server.until_logged("listening for the extension").await;
+        let program = program::find().await.unwrap_or_else(|missing| {
+            panic!("{missing}; get one with: apt-get install -y chromium, or set CHROMIUM")
+        });
+        let chromium = program::Chromium::start(&program, &extension, &browser);
+        let chromium = chromium.unwrap_or_else(|unmet| panic!("{}: {unmet}", program.version));
+        let pages = Pages::open().await;
+        let rig = Self { server, chromium, pages, folder, _turn: turn };
+        let health =
+            json!({ "what": "health", "wait_for_browser_ms": WAIT_MS, "wait_ms": WAIT_MS });
+        let mut seen = Value::Null;
+        for _ in 0..CALLS {
+            seen = rig.server.call("observe", health.clone()).await;
+            if seen["ok"] == true {
+                return rig;
+            }
+        }
+        panic!("the extension never came: {seen}")
+    }
+
+    /// Returns the address of a page, at the origin that most pages have.
+    pub(crate) fn here(&self, page: &str) -> String {
+        format!("{}/{page}", self.pages.here)
+    }
+
+    /// Returns the address of a page at another origin.
+    pub(crate) fn there(&self, page: &str) -> String {
+        format!("{}/{page}", self.pages.there)
+    }
+
+    /// Makes one call and returns its answer, whatever it is.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.server.call(tool, arguments).await
+    }
+
+    /// Gives a command and returns how it ended. Arguments with `action` are for `interact`, with `what`
+    /// for `observe`.
+    pub(crate) async fn end(&self, mut arguments: Value) -> Value {
+        let tool = if arguments["action"].is_null() { "observe" } else { "interact" };
+        let members = arguments.as_object_mut().expect("an object");
+        members.entry("wait_ms").or_insert(json!(WAIT_MS));
+        let begun = self.call(tool, arguments).await;
+        self.end_of(begun).await
+    }
+
+    /// Reads the command of an answer until it has ended.
+    pub(crate) async fn end_of(&self, mut answer: Value) -> Value {
+        for _ in 0..CALLS {
+            if !is_live(&answer) {
+                return answer;
+            }
+            let read = json!({
+                "what": "command_result", "correlation_id": answer["correlation_id"], "wait_ms": WAIT_MS,
+            });
+            answer = self.call("observe", read).await;
+        }
+        panic!("it never ended: {answer}")
+    }
+
+    /// Gives a command that has to be complete, and returns its answer.
+    pub(crate) async fn done(&self, arguments: Value) -> Value {
+        let said = arguments.to_string();
+        let answer = self.end(arguments).await;
+        assert_eq!(answer["status"], "complete", "{said}: {answer}");
+        answer
+    }
+
+    /// Runs a script in a tab and returns its value.
+    pub(crate) async fn value(&self, tab_id: &Value, script: &str) -> Value {
+        let call = json!({ "action": "execute_js", "script": script, "tab_id": tab_id });
+        self.done(call).await["result"].take()
+    }
+
+    /// Opens a page in a tab of its own and returns the tab.
+    pub(crate) async fn open(&self, url: &str) -> Value {
+        let opened = self.done(json!({ "action": "tab_new", "url": url })).await;
+        let tab_id = opened["tab_id"].clone();
+        assert!(tab_id.is_i64(), "{opened}");
+        tab_id
+    }
+
+    /// Asks until an answer is as it should be, and returns that one.
+    pub(crate) async fn until(&self, arguments: Value, is_met: impl Fn(&Value) -> bool) -> Value {
+        let mut answer = Value::Null;
+        for _ in 0..CALLS * 10 {
+            answer = self.end(arguments.clone()).await;
+            if is_met(&answer) {
+                return answer;
+            }
+        }
+        panic!("{arguments} never came true: {answer}")
+    }
+
+    /// Ends the browser and then the server.
+    pub(crate) async fn close(self) {
+        let Self { server, chromium, pages, folder, _turn } = self;
+        let said = chromium.close().await;
+        server.close().await;
+        drop(pages);
+        assert!(said.is_ok(), "{said:?}");
+        folder.close().expect("removed");
+    }
+}
