@@ -111,7 +111,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Config { action } => cli::config(&THIS, shared, action).map(|()| Exit::Done),
         Common::Setup(setup) => {
             let mut args = vec!["serve".to_owned()];
-            args.extend(shared.arguments()?);
+            args.extend(shared.arguments(&THIS)?);
             if *port != 0 {
                 args.extend(["--port".to_owned(), port.to_string()]);
             }

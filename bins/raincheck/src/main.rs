@@ -20,13 +20,16 @@ use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck_app::cli::{self, Common, Serving, Shared};
 use raincheck_app::doctor::{self, Finding, Patient};
 use raincheck_app::paths::Paths;
-use raincheck_app::setup::Server;
+use raincheck_app::setup::{Server, Setup};
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Binary, Exit, Failure, status};
 use raincheck_store_sqlite::{Reader, check_locks};
 
 /// The name of the binary, and of its part of the state folder.
 const BINARY: &str = "raincheck";
+
+/// The command that puts another server behind this one.
+const WRAP: &str = "wrap";
 
 /// What the shared commands have to know of it.
 const THIS: Binary = Binary {
@@ -125,7 +128,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Common::Config { action } => cli::config(&THIS, shared, action).map(|()| Exit::Done),
-        Common::Setup(setup) => setup.run(&server(shared)?).map(|()| Exit::Done),
+        Common::Setup(setup) => setup.run(&server(shared, setup)?).map(|()| Exit::Done),
         Common::Unset(unset) => unset.run(&as_client_s(Vec::new())).map(|()| Exit::Done),
         Common::Completions { shell } => {
             cli::completions(*shell, Cli::command()).map(|()| Exit::Done)
@@ -134,16 +137,43 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
 }
 
 /// Returns the server that these flags start, for a client.
-fn server(shared: &Shared) -> Result<Server<'static>, Failure> {
+fn server(shared: &Shared, setup: &Setup) -> Result<Server<'static>, Failure> {
+    if setup.more().first().is_some_and(|word| word == WRAP) {
+        return wrapping(shared, setup);
+    }
     if shared.config.is_none() {
         return Err(Failure::usage(
             "no configuration file is named, so the server would have no tools",
-            format!("name it: {BINARY} setup CLIENT --config raincheck.toml"),
+            format!(
+                "name it: {BINARY} setup CLIENT --config raincheck.toml; or put another server behind this one: \
+                 {BINARY} setup CLIENT --name NAME -- wrap -- COMMAND"
+            ),
         ));
     }
     let mut args = vec!["serve".to_owned()];
-    args.extend(shared.arguments()?);
+    args.extend(shared.arguments(&THIS)?);
     Ok(as_client_s(args))
+}
+
+/// Returns the server that puts another one behind it, which what follows names.
+fn wrapping(shared: &Shared, setup: &Setup) -> Result<Server<'static>, Failure> {
+    let example = format!("{BINARY} setup CLIENT --name NAME -- wrap -- COMMAND");
+    let line = [&[BINARY.to_owned()], setup.more()].concat();
+    let read = Cli::try_parse_from(line).map_err(|error| {
+        let why = error.to_string();
+        let why = why.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        Failure::usage(why, format!("write it so: {example}"))
+    })?;
+    if let Some(Command::Wrap(wrap)) = &read.command {
+        wrap.check_for_client()?;
+    }
+    if !setup.is_named() {
+        return Err(Failure::usage(
+            "it is not said what the client calls the wrapped server",
+            format!("name it: {example}"),
+        ));
+    }
+    Ok(as_client_s(shared.arguments(&THIS)?))
 }
 
 fn as_client_s(args: Vec<String>) -> Server<'static> {
@@ -175,5 +205,30 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_client_is_given_a_wrapped_server_as_it_was_written() {
+        let of = |line: &[&str]| {
+            let line = [&[BINARY, "setup", "claude-code"], line].concat();
+            let cli = Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
+            let Some(Command::Common(Common::Setup(setup))) = cli.command else { panic!("setup") };
+            let server = server(&cli.shared, &setup).map_err(|failure| failure.to_string())?;
+            Ok::<_, String>([server.args, setup.more().to_vec()].concat())
+        };
+        let wrapped = ["--name", "github", "--scope", "me", "--", "wrap", "--", "npx", "-y", "x"];
+        assert_eq!(of(&wrapped).expect("sound"), ["--scope", "me", "wrap", "--", "npx", "-y", "x"]);
+        let url = ["--name", "far", "--", "wrap", "--url", "https://host/mcp"];
+        assert_eq!(of(&url).expect("sound"), ["wrap", "--url", "https://host/mcp"]);
+        for (line, said) in [
+            (&["--", "wrap", "--", "npx"][..], "--name NAME"),
+            (&["--name", "a", "--", "wrap"], "COMMAND"),
+            (&["--name", "a", "--", "wrap", "npx"], "npx"),
+            (&["--name", "a", "--", "wrap", "--", "./server.py"], "full path"),
+            (&["--name", "a"], "--config raincheck.toml"),
+        ] {
+            let failure = of(line).expect_err("refused");
+            assert!(failure.contains(said), "{line:?}: {failure}");
+        }
     }
 }

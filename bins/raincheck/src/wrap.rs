@@ -34,6 +34,25 @@ pub(crate) struct Wrap {
     headers: Vec<String>,
 }
 
+impl Wrap {
+    /// Refuses a program that only this folder knows: a client starts its servers in one of its own.
+    pub(crate) fn check_for_client(&self) -> Result<(), Failure> {
+        let Some(program) = self.command.first().map(Path::new) else { return Ok(()) };
+        let is_of_here = program.is_relative() && program.components().count() > 1;
+        if !is_of_here {
+            return Ok(());
+        }
+        let full = std::path::absolute(program).unwrap_or_else(|_| program.to_owned());
+        Err(Failure::usage(
+            format!(
+                "`{}` is a path from this folder, and a client starts its servers in another",
+                program.display()
+            ),
+            format!("write the full path: {}", full.display()),
+        ))
+    }
+}
+
 /// Serves the tools of another server on standard input and output.
 pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(), Failure> {
     let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));

@@ -180,7 +180,7 @@ fn arguments(shared: &Shared, place: &Place, unity: &UnityFlags) -> Result<Vec<S
     if unity.enable_execute_code {
         args.push("--enable-execute-code".to_owned());
     }
-    args.extend(shared.arguments()?);
+    args.extend(shared.arguments(&THIS)?);
     Ok(args)
 }
 

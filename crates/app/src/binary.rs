@@ -31,4 +31,10 @@ impl Binary {
     pub fn runs_programs(&self) -> bool {
         self.sections.contains(&"tools")
     }
+
+    /// Tells whether it may serve the tools of another server.
+    #[must_use]
+    pub fn wraps(&self) -> bool {
+        self.sections.contains(&"wrapped")
+    }
 }

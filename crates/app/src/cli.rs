@@ -219,8 +219,9 @@ impl Shared {
     /// folder and without this environment.
     ///
     /// # Errors
-    /// When a path is no text.
-    pub fn arguments(&self) -> Result<Vec<String>, Failure> {
+    /// When a path is no text, or a server would not start with the configuration file.
+    pub fn arguments(&self, binary: &Binary) -> Result<Vec<String>, Failure> {
+        self.load_file(binary, &Serving::default())?;
         let mut arguments = Vec::new();
         let store = match self.store_flag()? {
             Some(Store::Path(path)) => Some(path),
@@ -310,13 +311,7 @@ fn checked(binary: &Binary, shared: &Shared, path: &Path) -> Result<String, Fail
         ..failure
     })?;
     let shown = path.display();
-    let mut text = if binary.runs_programs() {
-        let tools = counted(file.tools.len() as u64, "tool");
-        let lanes = counted(file.lanes.len() as u64, "lane");
-        format!("{shown}: {tools}, {lanes}, no problem\n")
-    } else {
-        format!("{shown}: no problem\n")
-    };
+    let mut text = format!("{shown}: {}no problem\n", content(binary, &file));
     for what in config::clients::refused(&file) {
         text.push_str(&format!("warning: {what}\n"));
     }
@@ -326,13 +321,38 @@ fn checked(binary: &Binary, shared: &Shared, path: &Path) -> Result<String, Fail
             binary.name
         ));
     }
-    if binary.runs_programs() {
+    if !file.wrap.tools.is_empty() && binary.wraps() {
+        text.push_str(&format!(
+            "whether the wrapped server has tools of these names is seen when it runs: {} wrap warns of one \
+             that it has not\n",
+            binary.name
+        ));
+    }
+    if binary.runs_programs() && !file.tools.is_empty() {
         text.push_str(&format!(
             "whether the programs are there: {} doctor --config {shown}\n",
             binary.name
         ));
     }
     Ok(text)
+}
+
+/// Says what is in a file, as the beginning of a sentence.
+fn content(binary: &Binary, file: &File) -> String {
+    let mut parts = Vec::new();
+    let is_of_wrap = file.sections.iter().any(|name| ["wrap", "wrapped"].contains(name));
+    if binary.wraps() && is_of_wrap {
+        let n = file.wrap.tools.len() as u64;
+        parts.push(match n {
+            0 => "rules for the tools of a wrapped server".to_owned(),
+            n => format!("rules for a wrapped server, and for {} by name", counted(n, "tool")),
+        });
+    }
+    if binary.runs_programs() && (parts.is_empty() || !file.tools.is_empty()) {
+        parts.push(counted(file.tools.len() as u64, "tool"));
+        parts.push(counted(file.lanes.len() as u64, "lane"));
+    }
+    parts.iter().map(|part| format!("{part}, ")).collect()
 }
 
 /// Prints the completion script of a shell.
@@ -428,6 +448,49 @@ mod tests {
             let cli = parse(&format!("raincheck serve --wait-s {wait}"));
             assert_eq!(cli.serving.wait_s, Some(Duration::from_millis(millis)), "{wait}");
         }
+    }
+
+    #[test]
+    fn a_check_says_what_the_file_is_for() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("raincheck.toml");
+        let binary = Binary { sections: &["tools", "wrap", "wrapped"], ..RAINCHECK };
+        let check = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            let shared = Shared { config: Some(path.clone()), ..parse("raincheck").shared };
+            checked(&binary, &shared, &path).expect("sound")
+        };
+        let tool = "[tools.a]\ncommand = [\"a\"]\ndescription = \"d\"\n";
+        let said = check("[wrapped.query]\nidempotent = true\n[wrapped.rm]\nhidden = true\n");
+        assert!(said.contains("for 2 tools by name, no problem"), "{said}");
+        assert!(said.contains("raincheck wrap warns") && !said.contains("lane"), "{said}");
+        let said = check("[wrap]\nwait_s = 1\n");
+        assert!(said.contains("rules for the tools of a wrapped server, no problem"), "{said}");
+        let said = check(&format!("{tool}[wrap]\nwait_s = 1\n"));
+        assert!(said.contains("wrapped server, 1 tool, 3 lanes, no problem"), "{said}");
+        let said = check(tool);
+        assert!(
+            said.contains(": 1 tool, 3 lanes, no problem") && said.contains("doctor"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_client_is_given_no_configuration_that_a_server_would_not_start_with() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("raincheck.toml");
+        let shared = Shared { config: Some(path.clone()), ..parse("raincheck").shared };
+        let refused = shared.arguments(&RAINCHECK).expect_err("no file");
+        assert!(refused.message.contains("cannot read the configuration"), "{refused}");
+        assert!(refused.next.contains("--config"), "{refused}");
+        std::fs::write(&path, "[lane]\n").expect("written");
+        let refused = shared.arguments(&RAINCHECK).expect_err("a broken file");
+        assert!(refused.message.contains("lanes"), "{refused}");
+        std::fs::write(&path, "").expect("written");
+        assert_eq!(
+            shared.arguments(&RAINCHECK).expect("sound").first().map(String::as_str),
+            Some("--config")
+        );
     }
 
     #[test]

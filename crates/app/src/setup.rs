@@ -118,6 +118,18 @@ enum Refusal {
 type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 impl Setup {
+    /// Returns the further arguments of the server, what stands after `--`.
+    #[must_use]
+    pub fn more(&self) -> &[String] {
+        &self.more
+    }
+
+    /// Tells whether it was said what the client calls the server.
+    #[must_use]
+    pub const fn is_named(&self) -> bool {
+        self.at.name.is_some()
+    }
+
     /// Writes or prints the entry of a server.
     ///
     /// # Errors
@@ -197,6 +209,11 @@ impl Unset {
         let after = after.map_err(|refusal| refused(&refusal, &path, at, ""))?;
         if after == before {
             return Ok(format!("there is no `{name}` in {shown}\n"));
+        }
+        let take = |text: &str| at.client.syntax().take(text, &entry).ok();
+        if kept.is_of_setup(&after, take) {
+            kept.remove().map_err(failed)?;
+            return Ok(format!("`{name}` is gone, and {shown} with it: nothing else was in it\n"));
         }
         let copy = kept.write(&after).map_err(failed)?;
         let mut said = format!("`{name}` is gone from {shown}\n");

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use raincheck_core::scope::Scope;
+use raincheck_core::text;
 use raincheck_loopback::{Bearer, Keys, Options, Origin, Policy, Surface, at};
 use raincheck_mcp::{HttpOptions, HttpService};
 
@@ -180,20 +181,56 @@ impl HttpConfig {
     }
 }
 
-/// Says where MCP is served, and where the token of the server's own owner is.
-pub(crate) fn announce(url: &str, endpoint: Option<&Path>) {
-    match endpoint {
-        Some(path) => {
-            let path = path.display();
-            tracing::info!("serving MCP at {url}{PATH}; the owner's token is the secret in {path}");
-        }
-        None => tracing::info!("serving MCP at {url}{PATH}"),
+/// Says where MCP is served, and what lets a caller in: the tokens that were given, and the secret of the
+/// endpoint file, which is one of the server's own owner.
+pub(crate) fn announce(url: &str, http: &HttpConfig, scope: &Scope, endpoint: Option<&Path>) {
+    tracing::info!("{}", announced(url, http, scope, endpoint));
+}
+
+fn announced(url: &str, http: &HttpConfig, scope: &Scope, endpoint: Option<&Path>) -> String {
+    let mut owners: Vec<&str> = http.tokens.iter().map(|(owner, _)| owner.as_str()).collect();
+    owners.dedup();
+    let has_own = owners.contains(&scope.as_str());
+    let mut said = format!("serving MCP at {url}{PATH}");
+    if http.is_anonymous {
+        said.push_str("; callers of this machine need no token");
     }
+    if !owners.is_empty() {
+        let owners: Vec<String> =
+            owners.iter().map(|owner| format!("`{}`", text::escape(owner))).collect();
+        said.push_str(&format!("; tokens were given for {}", owners.join(", ")));
+    }
+    match endpoint {
+        Some(path) if has_own || http.is_anonymous => {
+            said.push_str(&format!("; the secret in {} is a token, too", path.display()));
+        }
+        Some(path) => {
+            said.push_str(&format!("; the owner's token is the secret in {}", path.display()));
+        }
+        None => {}
+    }
+    said
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_start_says_which_tokens_let_a_caller_in() {
+        // [HTTP-3]
+        let token = "0123456789abcdef0123456789abcdef";
+        let (scope, path) = (Scope::new("local"), Path::new("/run/endpoint.json"));
+        let http = || HttpConfig::new(([127, 0, 0, 1], 0).into());
+        let said = |http: &HttpConfig| announced("http://x", http, &scope, Some(path));
+        assert!(said(&http()).ends_with("the owner's token is the secret in /run/endpoint.json"));
+        let own = said(&http().token("local", token));
+        assert!(own.contains("tokens were given for `local`"), "{own}");
+        assert!(!own.contains("owner's token is the secret") && !own.contains(token), "{own}");
+        let other = said(&http().token("alice", token));
+        assert!(other.contains("`alice`; the owner's token is the secret"), "{other}");
+        assert!(said(&http().anonymous()).contains("need no token"));
+    }
 
     #[test]
     fn two_owners_have_two_tokens() {

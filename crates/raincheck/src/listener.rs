@@ -163,9 +163,11 @@ impl Listener {
     ) -> io::Result<()> {
         let options = HttpOptions { pages: None, ..HttpOptions::new(None) };
         let service = HttpService::new(server.clone(), options);
-        self.0.mcp.set((service.clone(), keys, scope)).ok();
+        self.0.mcp.set((service.clone(), keys, scope.clone())).ok();
         let open = self.open().await?;
-        crate::http::announce(&open.url, open.announced.as_deref());
+        if let Some(http) = &self.0.listening.http {
+            crate::http::announce(&open.url, http, &scope, open.announced.as_deref());
+        }
         server.start();
         stop.cancelled().await;
         service.close().await;

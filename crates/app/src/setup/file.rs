@@ -12,6 +12,7 @@ const COPY: &str = ".raincheck.bak";
 pub(super) struct Kept {
     /// Where it is, behind links.
     path: PathBuf,
+    is_link: bool,
     before: Option<Vec<u8>>,
 }
 
@@ -19,13 +20,13 @@ impl Kept {
     /// Reads a file; one that is not there is as good as empty.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // A link stays one: what it leads to is written.
-        let path = match fs::symlink_metadata(path) {
-            Ok(_) => fs::canonicalize(path)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        let (path, is_link) = match fs::symlink_metadata(path) {
+            Ok(facts) => (fs::canonicalize(path)?, facts.is_symlink()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (path.to_owned(), false),
             Err(error) => return Err(error),
         };
         let before = read(&path)?;
-        Ok(Self { path, before })
+        Ok(Self { path, is_link, before })
     }
 
     pub(super) fn text(&self) -> io::Result<&str> {
@@ -39,17 +40,46 @@ impl Kept {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
         let copy = self.before.as_deref().map(|before| {
-            let mut name = self.path.as_os_str().to_owned();
-            name.push(COPY);
-            let copy = PathBuf::from(name);
+            let copy = self.copy();
             self.replace(&copy, before).map(|()| copy)
         });
         let copy = copy.transpose()?;
-        if read(&self.path)? != self.before {
-            return Err(io::Error::other("another program has just changed it"));
-        }
+        self.check_unchanged()?;
         self.replace(&self.path, text.as_bytes())?;
         Ok(copy)
+    }
+
+    /// Tells whether `setup` made the file, and nothing is left in it: before each change of a file that was
+    /// there it is copied, and a copy of one that `setup` made holds its entry and nothing else.
+    pub(super) fn is_of_setup(&self, left: &str, take: impl Fn(&str) -> Option<String>) -> bool {
+        let is_first = || match fs::read_to_string(self.copy()) {
+            Ok(copy) => take(&copy).is_some_and(|left| left != copy && is_blank(&left)),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        !self.is_link && is_blank(left) && is_first()
+    }
+
+    /// Removes the file, with the copy of what it was.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.check_unchanged()?;
+        fs::remove_file(&self.path)?;
+        match fs::remove_file(self.copy()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn copy(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(COPY);
+        PathBuf::from(name)
+    }
+
+    fn check_unchanged(&self) -> io::Result<()> {
+        if read(&self.path)? == self.before {
+            return Ok(());
+        }
+        Err(io::Error::other("another program has just changed it"))
     }
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -62,6 +92,11 @@ impl Kept {
         }
         file.persist(path).map(drop).map_err(|error| error.error)
     }
+}
+
+/// Tells whether a client reads nothing from a text.
+fn is_blank(text: &str) -> bool {
+    matches!(text.trim_start_matches('\u{feff}').trim(), "" | "{}")
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {

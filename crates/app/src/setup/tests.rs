@@ -124,10 +124,40 @@ fn a_new_file_holds_what_the_client_reads() {
         assert!(again.contains("is up to date"), "{again}");
         assert_eq!(fs::read_to_string(&file).expect("a file"), text, "{client}");
         undo(&client, &file).expect("undone");
-        let left = fs::read_to_string(&file).expect("a file");
-        assert!(["{}\n", ""].contains(&left.as_str()), "{client}: {left:?}");
+        let left = fs::read_dir(file.parent().expect("a folder")).expect("a folder").count();
+        assert_eq!(left, 0, "{client}");
     }
     expect_file!["new-files.txt"].assert_eq(&all);
+}
+
+#[test]
+fn only_a_file_that_setup_made_goes_with_its_last_entry() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("settings");
+    for client in ["codex", "cursor"] {
+        // Made, and changed by another version.
+        run(client, &file).expect("written");
+        run_as("/new/unity-mcp", client, &file, &[]).expect("written");
+        let said = undo(client, &file).expect("undone");
+        assert!(said.contains("nothing else was in it"), "{said}");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "{client}");
+        // One that was there stays, if only as empty as it was.
+        fs::write(&file, "").expect("written");
+        run(client, &file).expect("written");
+        undo(client, &file).expect("undone");
+        assert!(file.exists(), "{client}");
+        fs::remove_dir_all(folder.path()).expect("removed");
+        fs::create_dir(folder.path()).expect("made");
+        // So does one in which a person has written since.
+        run(client, &file).expect("written");
+        let mut text = fs::read_to_string(&file).expect("a file");
+        text.insert_str(0, if client == "codex" { "# mine\n" } else { "// mine\n" });
+        fs::write(&file, text).expect("written");
+        undo(client, &file).expect("undone");
+        assert!(fs::read_to_string(&file).expect("a file").contains("mine"), "{client}");
+        fs::remove_dir_all(folder.path()).expect("removed");
+        fs::create_dir(folder.path()).expect("made");
+    }
 }
 
 /// Sets a server up in a text, and undoes that.

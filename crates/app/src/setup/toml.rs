@@ -1,6 +1,6 @@
 //! An entry in TOML.
 
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
+use toml_edit::{Array, Decor, DocumentMut, Item, RawString, Table, TableLike, value};
 
 use super::{Entry, Refusal, Value};
 
@@ -41,9 +41,15 @@ pub(super) fn take(text: &str, entry: &Entry) -> Result<String, Refusal> {
         let servers = table(section, entry.section)?;
         let Some(found) = servers.get_mut(&entry.name) else { return Ok(()) };
         own(found, entry)?;
+        let above = found.as_table().map(|table| above(table.decor()));
         servers.remove(&entry.name);
         if servers.is_empty() {
             document.remove(entry.section);
+        }
+        // A comment that stood above it may be of the whole file.
+        if let Some(above) = above.filter(|above| above.contains('#')) {
+            let end = document.trailing().as_str().unwrap_or_default().to_owned();
+            document.set_trailing(format!("{above}{end}"));
         }
         Ok(())
     })
@@ -67,6 +73,10 @@ fn edit(
     } else {
         after
     })
+}
+
+fn above(decor: &Decor) -> String {
+    decor.prefix().and_then(RawString::as_str).unwrap_or_default().to_owned()
 }
 
 fn table<'a>(item: &'a mut Item, name: &str) -> Result<&'a mut dyn TableLike, Refusal> {
