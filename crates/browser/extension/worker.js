@@ -7,24 +7,32 @@ import { tabGone } from "./commands/errors.js";
 import { Journal } from "./commands/journal.js";
 import { Runner } from "./commands/runner.js";
 import { isOwnPage, post } from "./link/server.js";
+import { Desk } from "./status/desk.js";
 import { watchConsole } from "./tabs/console.js";
-import { watchDialogs } from "./tabs/dialogs.js";
+import { setPolicy, watchDialogs } from "./tabs/dialogs.js";
 import { watchNavigation } from "./tabs/navigation.js";
 import * as network from "./tabs/network.js";
 import { sendEventsWith } from "./tabs/observed.js";
 import * as sessions from "./tabs/sessions.js";
+import { readSetting } from "./tabs/settings.js";
 import { tellTabs, watchTabs } from "./tabs/tabs.js";
 
 const OFFSCREEN = "link/offscreen.html";
 
 let server = null;
 
+const journal = new Journal(chrome.storage.session, blobs);
+const desk = new Desk(chrome, journal);
+
 const runner = new Runner({
-  journal: new Journal(chrome.storage.session, blobs),
-  post: (items) => send("/query-result", items),
-  target,
-  perform: async (entry, run) => perform(entry, run, (await paired())?.port),
+  journal,
+  post: (items) => (desk.told(items), send("/query-result", items)),
+  target: async (entry) => (desk.admit(), await target(entry)),
+  perform: async (entry, run) => (await desk.begin(run), await perform(entry, run, (await paired())?.port)),
 });
+
+desk.cancel = (id, who) => runner.cancel(id, who);
+desk.settings = { dialogs: () => readSetting("dialog_policy", "dismiss"), setDialogs: (policy) => setPolicy({ policy }) };
 
 // ---- the browser's events; registered before anything is awaited, or a waking event is lost ----
 
@@ -47,7 +55,6 @@ chrome.alarms.onAlarm.addListener(() => {
   ensureOffscreen();
   sessions.detachIdle();
 });
-chrome.action.onClicked.addListener(() => chrome.runtime.openOptionsPage());
 chrome.runtime.onMessage.addListener((message, sender, answer) => {
   if (message?.to !== "worker" || !isOwnPage(sender)) return;
   hear(message).then(answer, (error) => answer({ error: error.message }));
@@ -65,21 +72,23 @@ const HEARD = {
   hello: () => identity(),
   connected: (message) => {
     server = message.server;
-    chrome.action.setBadgeText({ text: "" });
+    desk.link(true);
     tellTabs();
     background(runner.connected());
   },
   lost: () => {
     server = null;
-    chrome.action.setBadgeText({ text: "!" });
+    desk.link(false);
   },
   deliver: (message) => {
     server = message.server;
+    desk.link(true);
+    desk.delivered(message.entries);
     background(runner.deliver(message.entries));
     background(countCommands(message.entries));
   },
   tick: () => {},
-  counts: () => chrome.storage.session.get({ n_commands: 0 }),
+  desk: (message) => desk.answer(message),
 };
 
 async function hear(message) {
@@ -115,6 +124,7 @@ async function prepare() {
     await chrome.storage.session.set({ boot_id: crypto.randomUUID() });
     await blobs.clear();
   }
+  await desk.load();
   await runner.recover();
   background(runner.connected());
   await ensureOffscreen();

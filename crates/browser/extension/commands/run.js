@@ -2,6 +2,9 @@
 
 import { CommandError, asCommandError } from "./errors.js";
 
+/** What a cancel ends a command as, unless it is somebody else's than the server's. */
+export const ON_REQUEST = { status: "cancelled", message: "cancelled on request" };
+
 const STOP_GRACE_MS = 3000;
 
 export class Run {
@@ -44,17 +47,19 @@ export class Run {
   }
 
   /** What is cancelled before it began does not begin. */
-  cancel(guarantee = this.#has_begun ? "unknown" : "not_executed") {
-    this.stop("cancelled", new CommandError("cancelled", "cancelled on request", { guarantee }));
+  cancel({ status, message, reason } = ON_REQUEST) {
+    const guarantee = this.#has_begun ? "unknown" : "not_executed";
+    this.stop("cancelled", new CommandError("cancelled", message, { guarantee, reason }), status);
   }
 
   /**
    * Ends the run as it is: the end is noted first, then the work is stopped. A stop that answers false,
-   * fails, or takes too long leaves the work to itself, and the end says so.
+   * fails, or takes too long leaves the work to itself, and the end says so. `told` is the status that the
+   * server is told.
    */
-  stop(status, error) {
+  stop(status, error, told = status) {
     if (this.ended) return;
-    this.ended = { status, error: error.toWire() };
+    this.ended = { status: told, error: error.toWire() };
     const stops = [...this.#stops].map((stop) => Promise.resolve().then(() => stop(status)));
     const grace = new Promise((done) => setTimeout(done, STOP_GRACE_MS, null));
     Promise.race([Promise.allSettled(stops), grace]).then((ends) => {

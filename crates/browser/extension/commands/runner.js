@@ -7,7 +7,7 @@
 
 import { CommandError, asCommandError, dropAbsent } from "./errors.js";
 import { Lanes } from "./lanes.js";
-import { Run } from "./run.js";
+import { ON_REQUEST, Run } from "./run.js";
 
 const INTERIM_MS = 2000;
 const DEFAULT_LIMIT_MS = 10_000;
@@ -100,13 +100,14 @@ export class Runner {
     for (const record of this.#journal.all("answered")) await this.#deliverAnswer(record).catch(complain);
   }
 
-  cancel(id) {
+  /** `who` says why, where it is not the server that asks. */
+  cancel(id, who = ON_REQUEST) {
     const record = this.#journal.find(id);
     const run = this.#runs.get(id);
-    if (run) run.cancel();
+    if (run) run.cancel(who);
     else if (record?.state === "received" || record?.state === "accepted") {
       // The server asks only where it has confirmed, also when its word is still on its way.
-      this.#conclude(record, unstarted("cancelled", "cancelled", "cancelled on request")).catch(complain);
+      this.#conclude(record, unstarted(who.status, "cancelled", who.message, who.reason)).catch(complain);
     } else if (record?.state === "answered" || record?.state === "settled") this.#deliverAnswer(record).catch(complain);
   }
 

@@ -3,6 +3,7 @@
 // again here, also after redirects.
 
 import { CommandError } from "../commands/errors.js";
+import { checkOrigin, whyClosed } from "../status/origins.js";
 
 const SCHEMES = new Set(["http:", "https:"]);
 const METADATA_HOSTS = new Set(["metadata.google.internal", "metadata.goog", "[fd00:ec2::254]"]);
@@ -26,10 +27,11 @@ export function whyHostBlocked(address, own_port) {
   if (LINK_LOCAL.test(host) || METADATA_HOSTS.has(host)) return `${host} is a link-local or metadata address`;
   const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
   if (LOOPBACK.test(host) && port === own_port) return "it is the server's own port";
-  return null;
+  return whyClosed(address);
 }
 
 export function checkUrl(address, own_port) {
+  if (typeof address === "string") checkOrigin(address);
   const why = typeof address === "string" ? whyBlocked(address, own_port) : "`url` is missing";
   if (why) throw blocked(address, why, "not_executed");
 }

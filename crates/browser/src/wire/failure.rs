@@ -22,6 +22,8 @@ const CODES: &[Kind] = &[
     Kind::UrlBlocked,
     Kind::TooLarge,
     Kind::ToolFailed,
+    // What the user stopped; a cancel of a caller's ends without an error.
+    Kind::Cancelled,
 ];
 
 /// A cause that the extension names.
@@ -59,9 +61,24 @@ const REASONS: &[Reason] = &[
         "the tab did not paint",
         Some("bring it to the front with interact {action: \"tab_select\"}"),
     ),
+    reason(
+        "origin_closed",
+        "the user closed this page to commands",
+        Some("use another page, or ask the user to open it on the extension's page"),
+    ),
     reason("page_error", "the page could not do it", SNAPSHOT),
     reason("page_not_scriptable", "this page cannot be read", WEB_PAGE),
+    reason(
+        "paused",
+        "the user has paused commands in this browser",
+        Some("ask the user to press Resume on the extension's page, then call again"),
+    ),
     reason("script_error", "the script threw an error", None),
+    reason(
+        "stopped_by_user",
+        "the user stopped it on the extension's page",
+        Some("ask the user before you run it again"),
+    ),
     reason("tab_gone", "the tab is gone", LIST_TABS),
     reason(
         "tab_unresponsive",
