@@ -5,11 +5,12 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { inflateSync } from "node:zlib";
 
-import { hasRules, readRule, setOrigins, whyClosed } from "../extension/status/origins.js";
+import { hasRules, readRule, setOrigins, shown, whyClosed } from "../extension/status/origins.js";
 import { Recent, detailOf } from "../extension/status/recent.js";
-import { clock, endOf, hostOf, lasting, linkOf, noticeOf, span } from "../extension/status/words.js";
+import { askerOf, clock, endOf, hostOf, lasting, linkOf, noticeOf, span } from "../extension/status/words.js";
+import { record, sendEventsWith } from "../extension/tabs/observed.js";
 import { SIZES, pixels, svg } from "./draw-icons.mjs";
-import { Area, command } from "./fakes.mjs";
+import { Area, command, until } from "./fakes.mjs";
 
 const isOpen = () => true;
 const end = (id, status = "complete", more = {}) => ({ correlation_id: id, status, ...more });
@@ -57,6 +58,15 @@ test("the first end counts, interim words are none, and what the server gave up 
   assert.equal(recent.list(isOpen).find((row) => row.id === "a").end, "timeout", "the same attempt once more");
   recent.delivered(command("a", { attempt: 2 }));
   assert.equal(recent.list(isOpen)[0].end, undefined, "a new attempt");
+});
+
+test("callers are told apart by numbers that stay", () => {
+  const { recent } = list();
+  for (const [id, caller] of [["a", { owner: "local", connection: "x" }], ["b", { owner: "local", connection: "y" }], ["c", { owner: "local", connection: "x" }], ["d", undefined]]) {
+    recent.delivered(command(id, { caller }));
+  }
+  assert.deepEqual(recent.list(isOpen).map((row) => row.caller.n), [3, 1, 2, 1]);
+  assert.deepEqual([askerOf({ owner: "local", n: 1 }, 1), askerOf({ owner: "local", n: 2 }, 2), askerOf({ owner: "ann", n: 1 }, 1)], ["", "client 2", "ann"]);
 });
 
 test("what is typed is counted and not kept [BROWSER-28]", () => {
@@ -109,6 +119,7 @@ test("closed pages are closed in every spelling, and open ones alone are open wh
     ["http://mail.example/", false],
     ["about:blank", false],
   ]) assert.equal(whyClosed(address) !== null, is_closed, address);
+  assert.deepEqual(shown("https://bank.example/", "Balance: 5"), { url: "", title: "", closed_by_user: true });
   await setOrigins({ mode: "only", closed: ["admin.example.com"], open: ["example.com"] }, storage);
   for (const [address, is_closed] of [
     ["https://www.example.com/", false],
@@ -123,8 +134,20 @@ test("closed pages are closed in every spelling, and open ones alone are open wh
   assert.equal(hasRules(), false);
 });
 
+test("what happens on a closed page is not recorded [BROWSER-27]", async () => {
+  const storage = { local: new Area() };
+  await setOrigins({ mode: "all_but", closed: ["bank.example"], open: [] }, storage);
+  const sent = [];
+  sendEventsWith(async (batch) => (sent.push(...batch), 200));
+  for (const url of ["https://bank.example/balance", "https://open.example/"]) record({ kind: "navigation", tab_id: 1, url });
+  record({ kind: "tab", tab_id: 1, event: "closed" });
+  await until(() => sent.length === 2);
+  assert.deepEqual(sent.map((event) => event.url), ["https://open.example/", undefined]);
+  await setOrigins({ mode: "all_but", closed: [], open: [] }, storage);
+});
+
 test("spans, times and hosts as people read them", () => {
-  assert.deepEqual([0, 40, 999.4, 1240, 9949, 9999, 59_400, 185_000, 7_800_000].map(span), ["0 ms", "40 ms", "999 ms", "1.2 s", "9.9 s", "10 s", "59 s", "3 min 05 s", "2 h 10 min"]);
+  assert.deepEqual([0, 40, 999.4, 1240, 9949, 9999, 59_400, 120_000, 185_000, 7_800_000].map(span), ["0 ms", "40 ms", "999 ms", "1.2 s", "9.9 s", "10 s", "59 s", "2 min", "3 min 05 s", "2 h 10 min"]);
   assert.deepEqual([400, 3999, 14_000].map(lasting), ["just now", "3 s", "14 s"]);
   assert.equal(span(undefined), "");
   assert.deepEqual(["https://a.example:8/x", "about:blank", "", undefined].map(hostOf), ["a.example:8", "about", "", ""]);

@@ -21,7 +21,11 @@ export class Desk {
   /** What the page may ask for besides the state; a failure is told as `{error}`. */
   #asked = {
     stop: ({ id }) => this.#stop([id]),
-    stop_all: () => this.#stop(this.#open().map((record) => record.id)),
+    // Paused first: what waits in the server's lines would come at once.
+    stop_all: async () => {
+      await this.#setPause(true);
+      this.#stop(this.#open().map((record) => record.id));
+    },
     pause: () => this.#setPause(true),
     resume: () => this.#setPause(false),
     clear: () => this.#recent.clear(),

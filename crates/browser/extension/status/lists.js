@@ -1,7 +1,7 @@
 // The two lists of the page. A row is made once and then only changed where it differs, so that what is
 // opened, focused or selected stays so.
 
-import { clock, endOf, hostOf, lasting, span } from "./words.js";
+import { askerOf, clock, endOf, hostOf, lasting, span } from "./words.js";
 
 export class Lists {
   #live;
@@ -26,8 +26,9 @@ export class Lists {
       const ended = recent.find((row) => row.id === id);
       if (ended) this.#say(`${ended.action}: ${endOf(ended)[0]}`);
     }
-    fill(this.#live, live, "live-row", (element, row) => this.#run(element, row, now), (element, row) => this.#wire(element, row));
-    fill(this.#recent, recent, "recent-row", (element, row) => past(element, row, now));
+    const n_callers = new Set([...live, ...recent].map((row) => row.caller.key)).size;
+    fill(this.#live, live, "live-row", (element, row) => this.#run(element, row, now, askerOf(row.caller, n_callers)), (element, row) => this.#wire(element, row));
+    fill(this.#recent, recent, "recent-row", (element, row) => past(element, row, now, askerOf(row.caller, n_callers)));
   }
 
   #wire(element, row) {
@@ -41,7 +42,7 @@ export class Lists {
     element.querySelector(".tab").addEventListener("click", () => showTab(Number(element.dataset.tab_id)));
   }
 
-  #run(element, row, now) {
+  #run(element, row, now, asker) {
     const host = hostOf(row.url);
     const began = row.began_at;
     set(element.querySelector(".action"), row.action);
@@ -51,7 +52,7 @@ export class Lists {
     tab.hidden = row.tab_id === undefined;
     set(tab.querySelector(".title"), row.title || host || `tab ${row.tab_id}`);
     set(element.querySelector(".host"), row.title ? host : "");
-    set(element.querySelector(".asked"), row.asked_by ? `for ${row.asked_by}` : "");
+    set(element.querySelector(".asked"), asker === "" ? "" : `for ${asker}`);
     const spent = began === undefined ? 0 : now - began;
     const limit = row.limit_ms > 0 ? ` of at most ${span(row.limit_ms)}` : "";
     set(element.querySelector(".since"), began === undefined ? "waits for its turn" : `${lasting(spent)}${spent < 1000 ? "" : limit}`);
@@ -64,7 +65,7 @@ export class Lists {
   }
 }
 
-function past(element, row, now) {
+function past(element, row, now, asker) {
   const [words, tone] = endOf(row);
   const at = row.began_at ?? row.at;
   const time = element.querySelector(".at");
@@ -84,7 +85,7 @@ function past(element, row, now) {
     ["Page", row.title],
     ["Address", row.url],
     ["Tab", row.tab_id],
-    ["Asked by", row.asked_by],
+    ["Asked by", asker],
     ["Came", clock(row.at, now)],
     ["Ended", row.ended_at && clock(row.ended_at, now)],
     ["Engine", row.engine],

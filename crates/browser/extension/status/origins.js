@@ -48,6 +48,11 @@ export function whyClosed(address) {
   return null;
 }
 
+/** What is told of a tab where addresses and titles are told: nothing of a page that the user closed. */
+export function shown(url, title) {
+  return whyClosed(url) === null ? { url, title } : { url: "", title: "", closed_by_user: true };
+}
+
 /** Fails for a page that the user closed. */
 export function checkOrigin(address) {
   const why = whyClosed(address);

@@ -2,7 +2,8 @@
 // ended. What was typed is not among it. It is filled from what passes by anyway (deliveries, starts and
 // the items for the server), so that no command waits for it, and lasts until the browser ends.
 //
-// A row: {id, attempt, action, detail, asked_by?, tab_id?, url?, title?, at, limit_ms, began_at?, ended_at?, end?, reason?, message?, engine?}
+// A row: {id, attempt, action, detail, caller, tab_id?, url?, title?, at, limit_ms, began_at?, ended_at?, end?, reason?, message?, engine?}
+// `caller` is {owner, key, n}: the n-th connection that commands came from, and whose it is.
 // `end` is a status of the wire, or `dropped` for what the server gave up before it began.
 
 const KEY = "recent";
@@ -41,7 +42,7 @@ export class Recent {
       attempt: entry.attempt,
       action: text(entry.params?.action ?? entry.params?.what ?? "?", 60),
       detail: detailOf(entry.params ?? {}),
-      asked_by: entry.asked_by === undefined ? undefined : text(entry.asked_by, 60),
+      caller: this.#callerOf(entry.caller),
       tab_id: entry.tab_id,
       at: this.#now(),
       limit_ms: entry.deadline_ms,
@@ -81,6 +82,15 @@ export class Recent {
   clear() {
     for (const row of this.#rows.values()) if (row.end !== undefined) this.#rows.delete(row.id);
     this.#write();
+  }
+
+  /** Connections are told apart by numbers: their own names say nothing to people. */
+  #callerOf(caller) {
+    const owner = text(caller?.owner ?? "", 60);
+    const key = `${owner}/${text(caller?.connection ?? "", 60)}`;
+    const known = [...this.#rows.values()].map((row) => row.caller);
+    const n = known.find((one) => one.key === key)?.n ?? 1 + Math.max(0, ...known.map((one) => one.n));
+    return { owner, key, n };
   }
 
   #put(row) {

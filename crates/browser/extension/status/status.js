@@ -2,7 +2,7 @@
 // document how it stands, and shows it. What pages chose (titles, addresses, messages) is set as text.
 
 import { Lists } from "./lists.js";
-import { SILENT, linkOf, noticeOf, span } from "./words.js";
+import { SILENT, linkOf, noticeOf, span, stopAllOf } from "./words.js";
 
 const EVERY_MS = 1000;
 /** As many commands are shown at first; the same number stands in the style sheet. */
@@ -59,7 +59,8 @@ function show(state, link) {
   say("pause", is_paused ? "Resume" : "Pause");
   $("pause").disabled = false;
   $("pause").className = is_paused ? "strong" : "quiet";
-  $("stop-all").hidden = state.live.length < 2;
+  $("stop-all").hidden = state.live.length === 0;
+  say("stop-all", stopAllOf(state.paused_at));
   say("live-count", state.live.length);
   $("live-count").hidden = state.live.length < 2;
   $("live-empty").hidden = state.live.length > 0;

@@ -17,14 +17,21 @@ export function endOf({ end, reason }) {
   return wished ? [wished, "calm"] : (ENDS[end] ?? [String(end), "calm"]);
 }
 
-/** A span as it is read at a glance: `40 ms`, `1.2 s`, `14 s`, `3 min 05 s`, `2 h 10 min`. */
+/** Who asked for a command; nothing where it goes without saying, since one client of this computer asks alone. */
+export function askerOf({ owner, n }, n_callers) {
+  const parts = owner === "" || owner === "local" ? [] : [owner];
+  if (n_callers > 1) parts.push(`client ${n}`);
+  return parts.join(", ");
+}
+
+/** A span as it is read at a glance: `40 ms`, `1.2 s`, `14 s`, `3 min 05 s`, `2 min`, `2 h 10 min`. */
 export function span(ms) {
   if (!(ms >= 0)) return "";
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 9950) return `${(ms / 1000).toFixed(1)} s`;
   const s = Math.round(ms / 1000);
   if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${String(s % 60).padStart(2, "0")} s`;
+  if (s < 3600) return s % 60 === 0 ? `${s / 60} min` : `${Math.floor(s / 60)} min ${String(s % 60).padStart(2, "0")} s`;
   return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} min`;
 }
 
@@ -66,6 +73,11 @@ export function linkOf(link) {
     default:
       return ["calm", "Connecting…"];
   }
+}
+
+/** The words of the button that ends everything. */
+export function stopAllOf(paused_at) {
+  return paused_at === null ? "Stop all and pause" : "Stop all";
 }
 
 /** What the user has to know of the state, as `{tone, title, words}`; null while all is well. */

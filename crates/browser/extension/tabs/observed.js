@@ -10,6 +10,8 @@
 //
 // `at` is milliseconds since 1970.
 
+import { whyClosed } from "../status/origins.js";
+
 const MAX_WAITING = 1000;
 const MAX_BATCH = 200;
 const FLUSH_MS = 100;
@@ -28,6 +30,7 @@ export function sendEventsWith(post) {
 }
 
 export function record(event) {
+  if (event.url && whyClosed(event.url) !== null) return; // of an origin that the user closed
   if (waiting.length >= MAX_WAITING) {
     const oldest = waiting.shift();
     dropped.set(oldest.kind, (dropped.get(oldest.kind) ?? 0) + 1);

@@ -5,6 +5,7 @@
 // `default_tab {tab_id | null}` -> `{default_tab}`
 
 import { CommandError, invalid, tabGone } from "../commands/errors.js";
+import { shown } from "../status/origins.js";
 import { arrival, follow } from "./navigation.js";
 import { record } from "./observed.js";
 import { attach } from "./sessions.js";
@@ -92,7 +93,7 @@ function rowOf(tab) {
 }
 
 function pick(tab) {
-  return { tab_id: tab.id, url: tab.pendingUrl || tab.url || "", title: tab.title ?? "" };
+  return { tab_id: tab.id, ...shown(tab.pendingUrl || tab.url || "", tab.title ?? "") };
 }
 
 function tell(tab_id, event, tab) {
