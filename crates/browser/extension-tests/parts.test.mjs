@@ -64,7 +64,7 @@ test("console calls as text", () => {
 
 test("bodies that are not text", () => {
   assert.deepEqual(["\u0089PNG\u0000", "\ufffd", "\u0007"].map(isBinary), [true, true, true]);
-  assert.deepEqual(["plain\r\n\ttext", "Crème 山 🎮", "\u001b[31mred"].map(isBinary), [false, false, false]);
+  assert.deepEqual(["plain\r\n\ttext", "Crème 山 🎮", "\u001b[31mred", "half \ufffd of one"].map(isBinary), [false, false, false, false]);
 });
 
 test("addresses to wait for", () => {

@@ -19,6 +19,8 @@ pub(crate) enum Place {
 pub(crate) enum Rule {
     /// Nothing more is asked.
     None,
+    /// One of them, or none.
+    AtMostOne(&'static [&'static str]),
     /// Exactly one of them.
     One(&'static [&'static str]),
     /// At least one of them.
@@ -37,7 +39,9 @@ pub(crate) struct Entry {
 /// What every entry that goes to a browser takes.
 pub(crate) const WHERE: &[Field] = &[may("tab_id", Tab), may("browser_id", Name)];
 
-const TARGET: Rule = Rule::One(&["ref", "selector"]);
+/// What names a part of a page.
+const PART: &[&str] = &["ref", "selector"];
+const TARGET: Rule = Rule::One(PART);
 const STATES: &[&str] = &["visible", "hidden", "attached"];
 
 const fn entry(name: &'static str, place: Place, fields: &'static [Field], rule: Rule) -> Entry {
@@ -106,9 +110,30 @@ const LISTED: &[Field] = &[
 
 /// What `observe` shows, beside the commands themselves.
 pub(crate) const VIEWS: &[Entry] = &[
-    entry("snapshot", Place::Tab, &[], Rule::None),
-    entry("page_text", Place::Tab, &[], Rule::None),
-    entry("screenshot", Place::Tab, &[], Rule::None),
+    entry(
+        "snapshot",
+        Place::Tab,
+        &[
+            may("ref", Name),
+            may("selector", Text),
+            may("depth", Count(1000)),
+            may("max_nodes", Count(1_000_000)),
+            may("max_bytes", Count(4_000_000)),
+        ],
+        Rule::AtMostOne(PART),
+    ),
+    entry(
+        "page_text",
+        Place::Tab,
+        &[may("ref", Name), may("selector", Text)],
+        Rule::AtMostOne(PART),
+    ),
+    entry(
+        "screenshot",
+        Place::Tab,
+        &[may("ref", Name), may("selector", Text), may("full_page", Flag)],
+        Rule::AtMostOne(PART),
+    ),
     entry("tabs", Place::Control, &[may("filter", Text)], Rule::None),
     entry("console", Place::Here, LISTED, Rule::None),
     entry("network", Place::Here, LISTED, Rule::None),

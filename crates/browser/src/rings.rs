@@ -10,6 +10,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::wire::mended;
+
 /// The most bytes that the events of a kind take, as JSON.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
@@ -131,7 +133,7 @@ impl Rings {
         if text.len() > 4 * 1024 * 1024 {
             return None;
         }
-        let Ok(Value::Object(mut event)) = serde_json::from_str(text) else { return None };
+        let Ok(Value::Object(mut event)) = serde_json::from_str(&mended(text)) else { return None };
         let kind = event.remove("kind")?;
         let (_, shelf, field) = KINDS.iter().find(|(known, ..)| Some(*known) == kind.as_str())?;
         if let Some(lost) = event.get("dropped").and_then(Value::as_u64) {
@@ -156,7 +158,15 @@ impl Rings {
         if let Some(tab) = tab_id {
             shown.insert("tab_id".to_owned(), json!(tab));
         }
-        shown.extend(event.into_iter().map(|(name, value)| (name, described(value, 0))));
+        let described = |(name, value): (String, Value)| {
+            // What was bytes once is no text when most of it could not be decoded.
+            let bytes = value.as_str().filter(|words| name == "body" && is_undecoded(words));
+            let bytes =
+                bytes.map(|words| json!({ "binary": true, "characters": words.chars().count() }));
+            let value = bytes.unwrap_or_else(|| described(value, 0));
+            (name, value)
+        };
+        shown.extend(event.into_iter().map(described));
         let shown = Json::of(&shown).ok().filter(|shown| shown.get().len() <= MAX_EVENT)?;
         ring.bytes += shown.get().len();
         ring.events.push_back(Event { seq, browser: Arc::clone(browser), tab_id, shown });
@@ -216,13 +226,22 @@ fn described(value: Value, depth: usize) -> Value {
     }
 }
 
-/// Tells whether a text is bytes that somebody took for text.
+/// Tells whether a text is bytes that somebody took for text. Halves of characters, which pages can make,
+/// are none.
 fn is_binary(words: &str) -> bool {
-    let odd = |c: char| {
-        c == '\u{fffd}' || (c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{1b}'))
-    };
-    words.contains('\0')
-        || words.chars().take(4096).filter(|c| odd(*c)).count() * 10 > words.len().min(4096)
+    let odd = |c: &char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{1b}');
+    words.contains('\0') || is_mostly(words, 10, odd)
+}
+
+/// Tells whether a text is what a decoder made of bytes that are none.
+fn is_undecoded(words: &str) -> bool {
+    is_mostly(words, 4, |c| *c == '\u{fffd}')
+}
+
+/// Tells whether more than one in `n` of the first characters are such.
+fn is_mostly(words: &str, n: usize, such: impl Fn(&char) -> bool) -> bool {
+    let first = || words.chars().take(4096);
+    first().filter(such).count() * n > first().count()
 }
 
 #[cfg(test)]
@@ -256,6 +275,23 @@ mod tests {
         let network = rings.page(Shelf::Network, &Wanted { limit: 9, ..Wanted::default() });
         assert!(network.events[0].get().contains(r#""body":{"binary":true,"characters":7}"#));
         assert_eq!(texts(&rings, &Wanted { limit: 9, ..Wanted::default() }), [r#""after""#]);
+    }
+
+    #[test]
+    fn halves_of_characters_do_not_make_a_text_bytes() {
+        // [BROWSER-13] [BROWSER-14]
+        let (rings, told) = rings(&[
+            r#"{"kind":"console","text":"\ud83d"}"#,
+            r#"{"kind":"console","text":"\ufffd\ufffd"}"#,
+            r#"{"kind":"network","url":"http://a/","body":"{\"a\":\"\ufffd\"}"}"#,
+            r#"{"kind":"network","url":"http://a/","body":"\ufffd\ufffdPNG\ufffd"}"#,
+        ]);
+        assert_eq!(told, (4, 0));
+        let all = Wanted { limit: 9, ..Wanted::default() };
+        assert_eq!(texts(&rings, &all), ["\"\u{fffd}\u{fffd}\"", "\"\u{fffd}\""]);
+        let network = rings.page(Shelf::Network, &all);
+        assert!(network.events[0].get().contains(r#""body":{"binary":true,"characters":6}"#));
+        assert!(network.events[1].get().contains("\u{fffd}"), "{:?}", network.events[1]);
     }
 
     #[test]

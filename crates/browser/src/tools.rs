@@ -43,6 +43,10 @@ impl ToolSet for Browser {
         arguments.check((chooser, entry.name), &[entry.fields, tab])?;
         match entry.rule {
             Rule::None => {}
+            Rule::AtMostOne(names) if names.iter().any(|name| arguments.has(name)) => {
+                arguments.check_one_of(entry.name, names, true)?;
+            }
+            Rule::AtMostOne(_) => {}
             Rule::One(names) => arguments.check_one_of(entry.name, names, true)?,
             Rule::Some(names) => arguments.check_one_of(entry.name, names, false)?,
         }

@@ -238,7 +238,7 @@ where
 }
 
 /// Replaces each half of a character, which pages can make and JSON readers refuse, by U+FFFD.
-fn mended(json: &str) -> Cow<'_, str> {
+pub(crate) fn mended(json: &str) -> Cow<'_, str> {
     if !json.contains("\\u") {
         return Cow::Borrowed(json);
     }

@@ -57,6 +57,7 @@ impl File {
         self.path.starts_with("tests/")
             || self.path.contains("/tests/")
             || self.path.ends_with("/tests.rs")
+            || self.path.ends_with(".test.mjs")
             || self.path.starts_with("crates/testkit/")
     }
 

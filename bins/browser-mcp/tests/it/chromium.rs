@@ -6,6 +6,7 @@
 mod pages;
 #[path = "../../src/demo/chromium.rs"]
 mod program;
+mod reading;
 mod tabs;
 mod zoo;
 
@@ -83,6 +84,15 @@ impl Rig {
     /// Returns the address of a page at another origin.
     pub(crate) fn there(&self, page: &str) -> String {
         format!("{}/{page}", self.pages.there)
+    }
+
+    /// Returns the address of a page at an origin that the browser gives a process of its own.
+    pub(crate) fn elsewhere(&self, page: &str) -> String {
+        if page.is_empty() {
+            self.pages.elsewhere()
+        } else {
+            format!("{}/{page}", self.pages.elsewhere())
+        }
     }
 
     /// Makes one call and returns its answer, whatever it is.

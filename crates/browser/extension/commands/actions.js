@@ -2,11 +2,15 @@
 
 import { answerDialog, dismissOpen, setPolicy } from "../tabs/dialogs.js";
 import { back, forward, navigate, reload, stopLoading, wakeTab } from "../tabs/navigation.js";
+import { sendNow } from "../tabs/observed.js";
 import { closeTab, listTabs, newTab, selectTab, setDefaultTab, targetTab } from "../tabs/tabs.js";
 import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
 import { pageText, screenshot, snapshot, waitFor } from "../page/read.js";
 import { executeJs, setEngine } from "../page/script.js";
 import { invalid } from "./errors.js";
+
+/** The longest that an answer waits for the events before it. */
+const EVENTS_MS = 1000;
 
 /** `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab. */
 const ACTIONS = {
@@ -53,7 +57,12 @@ export async function perform(entry, run, own_port) {
     run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
     if (action.act === navigate || action.act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
   }
-  return await action.act({ tab_id: entry.tab_id, ...entry.params }, run);
+  try {
+    return await action.act({ tab_id: entry.tab_id, ...entry.params }, run);
+  } finally {
+    // What the command caused is there to be read before its end is.
+    await sendNow(EVENTS_MS);
+  }
 }
 
 function actionOf({ params }) {

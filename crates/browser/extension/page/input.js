@@ -11,7 +11,7 @@ import { onDialog } from "../tabs/dialogs.js";
 import { arrival, follow, watchTab } from "../tabs/navigation.js";
 import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
 import { heldKeys, keyOf, parseChord } from "./keys.js";
-import { ask, pick, reach } from "./reach.js";
+import { ask, reach } from "./reach.js";
 
 const CONSEQUENCE_MS = 80;
 const CONSEQUENCE_LIMIT_MS = 5000;
@@ -23,7 +23,7 @@ export async function click(params, run) {
   const double = params.double === true;
   const done = await withConsequences(run, async () => {
     if (is_real) await press(run.tab_id, place, double ? 2 : 1);
-    else await ask(run, "mouse", { ...pick(params), kinds: ["pointerdown", "mousedown", "pointerup", "mouseup", "click", ...(double ? ["dblclick"] : [])] });
+    else await ask(run, "mouse", { ...place.at, kinds: ["pointerdown", "mousedown", "pointerup", "mouseup", "click", ...(double ? ["dblclick"] : [])] });
   });
   return told(place, is_real, done);
 }
@@ -33,7 +33,7 @@ export async function hover(params, run) {
   const place = await reach(run, params, { hit: true });
   const done = await withConsequences(run, async () => {
     if (is_real) await mouse(run.tab_id, "mouseMoved", place);
-    else await ask(run, "mouse", { ...pick(params), kinds: ["pointerover", "mouseover", "mouseenter", "pointermove", "mousemove"] });
+    else await ask(run, "mouse", { ...place.at, kinds: ["pointerover", "mouseover", "mouseenter", "pointermove", "mousemove"] });
   });
   return told(place, is_real, done);
 }
@@ -42,8 +42,8 @@ export async function type(params, run) {
   const text = textOf(params);
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
-  if (!is_real) return { target: place.what, input: "events", value: (await ask(run, "insert", { ...pick(params), text })).value };
-  const { is_focused } = await ask(run, "focus", pick(params));
+  if (!is_real) return { target: place.what, input: "events", value: (await ask(run, "insert", { ...place.at, text })).value };
+  const { is_focused } = await ask(run, "focus", place.at);
   if (!is_focused) throw new CommandError("tool_failed", `${place.what} does not take the focus`, { guarantee: "not_executed", reason: "element_not_ready" });
   const done = await withConsequences(run, async () => {
     if (text.length > KEYED_CHARS) return await send(run.tab_id, "Input.insertText", { text });
@@ -54,7 +54,7 @@ export async function type(params, run) {
       else await strike(run.tab_id, { ...key, modifiers: 0 });
     }
   });
-  const read = await ask(run, "value", pick(params)).catch(() => undefined);
+  const read = await ask(run, "value", place.at).catch(() => undefined);
   return dropAbsent({ ...told(place, is_real, done), value: read?.value });
 }
 
@@ -62,7 +62,7 @@ export async function fill(params, run) {
   const text = textOf(params);
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
-  const done = await withConsequences(run, () => ask(run, "fill", { ...pick(params), text }));
+  const done = await withConsequences(run, () => ask(run, "fill", { ...place.at, text }));
   return { ...told(place, is_real, done), value: done.value?.value, input: "events" };
 }
 
@@ -71,8 +71,8 @@ export async function pressKey(params, run) {
   if (!chord) throw invalid("`key` is a character, a name such as Enter or ArrowDown, or a chord such as Control+A");
   const is_real = await prepare(run);
   if (params.ref !== undefined || params.selector !== undefined) {
-    await reach(run, params, { enabled: true });
-    await ask(run, "focus", pick(params));
+    const place = await reach(run, params, { enabled: true });
+    await ask(run, "focus", place.at);
   }
   const done = await withConsequences(run, async () => {
     if (is_real) await strike(run.tab_id, chord);
@@ -84,8 +84,8 @@ export async function pressKey(params, run) {
 export async function select(params, run) {
   if (params.value === undefined) throw invalid("`value` is missing");
   await prepare(run);
-  await reach(run, params, { enabled: true });
-  const done = await withConsequences(run, () => ask(run, "select", { ...pick(params), value: params.value }));
+  const place = await reach(run, params, { enabled: true });
+  const done = await withConsequences(run, () => ask(run, "select", { ...place.at, value: params.value }));
   const { what, ...chosen } = done.value ?? {};
   return { ...told({ what }, false, done), ...chosen };
 }

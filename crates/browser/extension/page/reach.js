@@ -1,34 +1,87 @@
-// Calls to the agent in a page, and waiting until an element can be acted on.
+// Asking a page, and waiting until an element can be acted on.
 
-import { CommandError, invalid, navigatedAway } from "../commands/errors.js";
+import { CommandError, invalid } from "../commands/errors.js";
 import { readSetting, writeSetting } from "../tabs/settings.js";
+import { call } from "./agents.js";
+import { frameOfRef, framesOf, ownFrames, pointInTab } from "./frames.js";
 
 const POLL_MS = [20, 50, 100, 100, 200];
 const ELEMENT_MS = 5000;
-const GONE = /Frame with ID \d+ was removed|No frame with id|context was destroyed|The frame was removed|tab was closed|No tab with id/i;
+const READS = new Set(["snapshot", "text", "size", "check", "value"]);
+const MAX_READS = 3;
 
-/** Calls one method of the agent; puts the agent into the page where it is not there yet. */
-export async function ask(run, method, args = {}) {
-  const reply = await call(run.tab_id, method, args);
-  if (reply.missing !== undefined) throw notFound(reply.missing);
-  if (reply.error !== undefined) throw new CommandError("tool_failed", reply.error, { guarantee: "not_executed", reason: "page_error" });
-  return reply.value;
+/** Calls one method of the agent of a frame: that of the ref, else the given one, else the page's own. */
+export async function ask(run, method, { frame_id, ...args } = {}) {
+  return (await askWhere(run, method, { frame_id, ...args })).value;
 }
 
-/** Waits until an element is there, visible, still, and not covered; fails with what was missing last. */
+/**
+ * As `ask`, and says in which frame: a selector that matches nothing in the page is looked for in the frames of
+ * other origins. Nothing but reading is done twice.
+ */
+export async function askWhere(run, method, { frame_id, ...args }) {
+  const home = frame_id ?? frameOfRef(args.ref);
+  let reply = await again(run, method, args, home);
+  let where = home;
+  if (reply.missing !== undefined && args.selector !== undefined && frame_id === undefined) {
+    for (const frame of ownFrames(await framesOf(run.tab_id))) {
+      const found = await call(run.tab_id, method, args, frame.frame_id).catch(() => reply);
+      if (found.missing === undefined) {
+        [reply, where] = [found, frame.frame_id];
+        break;
+      }
+    }
+  }
+  if (reply.missing !== undefined) throw notFound(reply.missing);
+  if (reply.error !== undefined) throw new CommandError("tool_failed", reply.error, { guarantee: "not_executed", reason: "page_error" });
+  return { value: reply.value, frame_id: where };
+}
+
+/** What is only read is read again from the page that came meanwhile. */
+async function again(run, method, args, frame_id) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await call(run.tab_id, method, args, frame_id);
+    } catch (error) {
+      if (error.reason !== "navigated" || !READS.has(method) || tries >= MAX_READS || run.ended) throw error;
+    }
+  }
+}
+
+/**
+ * Waits until an element is there, visible, still, and not covered; fails with what was missing last. The answer
+ * has its middle in the coordinates of the tab, and `at`, which names it to `ask`.
+ */
 export async function reach(run, args, needs) {
   const limit = performance.now() + run.waitLimit(ELEMENT_MS);
+  const picked = pick(args);
   for (let tries = 0; ; tries++) {
-    const reply = await call(run.tab_id, "locate", { ...pick(args), ...needs }).catch((error) => ({ gone: error }));
-    if (reply.value && reply.value.why === undefined) return reply.value;
+    const { reply, frame_id } = await locate(run, picked, needs);
+    const place = reply.value && reply.value.why === undefined ? await inTab(run, reply.value, frame_id, needs) : null;
+    if (place && place.why === undefined) return { ...place, at: { ...picked, frame_id } };
     if (reply.error !== undefined) throw invalid(reply.error);
     if (reply.gone && !(reply.gone.reason === "navigated")) throw reply.gone;
     if (run.ended) return new Promise(() => {});
     if (performance.now() > limit || (args.ref !== undefined && reply.missing)) {
-      throw notFound(reply.missing ?? reply.value?.why ?? "the page was busy with a navigation");
+      throw notFound(reply.missing ?? place?.why ?? reply.value?.why ?? "the page was busy with a navigation");
     }
     await pause(tries);
   }
+}
+
+/** Looks for an element in the page, and where it is not there in the frames of other origins. */
+async function locate(run, picked, needs) {
+  const look = async (frame_id) => ({ frame_id, reply: await call(run.tab_id, "locate", { ...picked, ...needs }, frame_id).catch((error) => ({ gone: error })) });
+  const home = await look(frameOfRef(picked.ref));
+  if (home.reply.missing === undefined || picked.selector === undefined) return home;
+  const others = ownFrames(await framesOf(run.tab_id).catch(() => []));
+  const found = await Promise.all(others.map((frame) => look(frame.frame_id)));
+  return found.find(({ reply }) => reply.value) ?? home;
+}
+
+async function inTab(run, place, frame_id, { hit = false }) {
+  const point = await pointInTab(run.tab_id, frame_id, place, hit).catch((error) => ({ why: error.message }));
+  return point.why === undefined ? { ...place, ...point } : { why: `${place.what}: ${point.why}` };
 }
 
 /** Polls the page until `check` holds; a navigation in between does not matter. */
@@ -58,23 +111,6 @@ export async function lastRef(tab_id) {
 
 export async function keepLastRef(tab_id, last_ref) {
   if (last_ref > (await lastRef(tab_id))) await writeSetting(`last_ref:${tab_id}`, last_ref);
-}
-
-async function call(tab_id, method, args) {
-  const target = { tabId: tab_id, frameIds: [0] };
-  try {
-    const asked = { target, func: (method, args) => globalThis.raincheckAgent?.(method, args) ?? null, args: [method, args] };
-    let [{ result }] = await chrome.scripting.executeScript(asked);
-    if (!result) {
-      await chrome.scripting.executeScript({ target, files: ["page/agent.js"] });
-      [{ result }] = await chrome.scripting.executeScript(asked);
-    }
-    if (!result) throw new Error("The frame was removed.");
-    return result;
-  } catch (error) {
-    if (GONE.test(error.message)) throw navigatedAway();
-    throw new CommandError("tool_failed", `this page cannot be read: ${error.message}`, { guarantee: "not_executed", reason: "page_not_scriptable", hint: "navigate to a web page first" });
-  }
 }
 
 function notFound(message) {

@@ -1,14 +1,18 @@
 // Reading a page.
 //
-// `snapshot {selector?|ref?}` -> `{url, title, origin, text}`; `text` is an indented accessibility tree with
-//   refs: `- button "Save" [ref=e12]`. A ref is good until the page is left.
-// `page_text {selector?|ref?}` -> `{url, title, origin, text}`
+// `snapshot {selector?|ref?, depth?, max_nodes?, max_bytes?}` -> `{url, title, origin, text, left_out?}`; `text` is an indented accessibility
+//   tree with refs: `- button "Save" [ref=e12]`. A ref is good until the page is left.
+// `page_text {selector?|ref?}` -> `{url, title, origin, text, left_out?}`
 // `screenshot {full_page?, ref?|selector?}` -> `{mime: "image/jpeg", data, width, height, url, title}`
 // `wait_for {selector?|ref?|text?|url?, state?}` -> `{state, url, title, target?, waited_ms}`
+//
+// Frames are read along; `left_out` says in words what is not shown.
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
 import { send, tryAttach } from "../tabs/sessions.js";
-import { ask, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
+import { call } from "./agents.js";
+import { frameAt, framesOf, ownFrames } from "./frames.js";
+import { ask, askWhere, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
 
 const QUALITY = 60;
 const MAX_EDGE = 1568;
@@ -16,18 +20,39 @@ const MAX_PAGE_HEIGHT = 16_000;
 const CAPTURE_MS = 5000;
 const FIRST_ASK_MS = 300;
 const AGAIN_MS = 1000;
+const SNAPSHOT_MS = 8000;
+const FRAME_MS = 2000;
+const MAX_BYTES = 400_000;
+const MAX_TEXT_CHARS = 1_000_000;
+const MAX_NESTING = 8;
+// The budget is over after the line that used it up.
+const MAX_LAST_LINE = 10_000;
 const STATES = ["visible", "hidden", "attached"];
 
-export async function snapshot({ selector, ref }, run) {
+export async function snapshot({ selector, ref, depth, max_nodes, max_bytes = MAX_BYTES }, run) {
   await tryAttach(run.tab_id);
-  const { last_ref, ...told } = await ask(run, "snapshot", { selector, ref, after_ref: await lastRef(run.tab_id) });
-  await keepLastRef(run.tab_id, last_ref);
-  return told;
+  const after_ref = await lastRef(run.tab_id);
+  const limits = () => ({ max_nodes, max_bytes, after_ref, limit_ms: run.waitLimit(SNAPSHOT_MS) });
+  const { value: told, frame_id } = await askWhere(run, "snapshot", { selector, ref, depth, ...limits() });
+  const page = new Whole(run, told, (hole) => ({ depth: depth === undefined ? undefined : depth - hole.depth - 1, ...limits() }));
+  const text = await page.outline(told, frame_id);
+  await keepLastRef(run.tab_id, page.last_ref);
+  const left_out = [...told.left_out, ...page.left_out];
+  const cut = cutLines(text, max_bytes, max_nodes);
+  if (cut.n_cut > 0) left_out.push(`${cut.n_cut} lines of frames, for which there was no room`);
+  const said = left_out.map((one) => `\n[left out: ${one}]`).join("");
+  return dropAbsent({ url: told.url, title: told.title, origin: told.origin, text: cut.text + said, left_out: left_out.length > 0 ? left_out : undefined });
 }
 
 export async function pageText({ selector, ref }, run) {
   await tryAttach(run.tab_id);
-  return await ask(run, "text", { selector, ref });
+  const { value: told, frame_id } = await askWhere(run, "text", { selector, ref });
+  const page = new Whole(run, told, () => ({}));
+  const text = await page.text(told, frame_id);
+  const { left_out } = page;
+  if (text.length > MAX_TEXT_CHARS) left_out.push(`${text.length - MAX_TEXT_CHARS} more characters; pass a \`selector\` or \`ref\` for a part`);
+  const said = left_out.map((one) => `\n[left out: ${one}]`).join("");
+  return dropAbsent({ url: told.url, title: told.title, origin: told.origin, text: text.slice(0, MAX_TEXT_CHARS) + said, left_out: left_out.length > 0 ? left_out : undefined });
 }
 
 export async function waitFor({ selector, ref, text, url, state = "visible" }, run) {
@@ -39,12 +64,24 @@ export async function waitFor({ selector, ref, text, url, state = "visible" }, r
     const tab = await chrome.tabs.get(run.tab_id);
     if (url !== undefined && !matches(tab.url, url)) return null;
     if (!wants_page) return { tab };
-    const found = await ask(run, "check", { selector, ref, text, state });
-    return found.is_met ? { tab, what: found.what } : null;
+    const found = await checkAll(run, { selector, ref, text, state });
+    return found ? { tab, what: found.what } : null;
   });
   const wanted = [selector !== undefined && `\`${selector}\``, ref !== undefined && `ref ${ref}`, text !== undefined && `the text ${JSON.stringify(text)}`, url !== undefined && `the address ${url}`].filter(Boolean).join(" and ");
   if (!met) throw new CommandError("tool_failed", `${wanted} did not become ${state} in time`, { guarantee: "executed", reason: "wait_failed", hint: "pass a larger timeout_ms, or take a snapshot to see the page" });
   return dropAbsent({ state, url: met.tab.url, title: met.tab.title, target: met.what, waited_ms: Math.round(performance.now() - begun) });
+}
+
+/** What is waited for may be in any frame; what is to be gone, in none. */
+async function checkAll(run, wanted) {
+  const found = await ask(run, "check", wanted);
+  const wants_gone = wanted.state === "hidden";
+  if (wanted.ref !== undefined || found.is_met !== wants_gone) return found.is_met ? found : null;
+  for (const { frame_id } of ownFrames(await framesOf(run.tab_id))) {
+    const { value } = await within(FRAME_MS, call(run.tab_id, "check", wanted, frame_id));
+    if (value && value.is_met !== wants_gone) return wants_gone ? null : value;
+  }
+  return wants_gone ? found : null;
 }
 
 export async function screenshot(params, run) {
@@ -87,6 +124,86 @@ async function clipOf(params, run) {
     area = { x: view.pageX, y: view.pageY, width: view.clientWidth, height: view.clientHeight };
   }
   return { ...area, scale: Math.min(1, MAX_EDGE / (Math.max(area.width, area.height) * (page?.ratio ?? 1))) };
+}
+
+/** A page with the frames of other origins in it, each read by its own agent when its place is come to. */
+class Whole {
+  left_out = [];
+  #run;
+  #args;
+  #frames = null;
+
+  constructor(run, { last_ref = 0 }, args) {
+    this.#run = run;
+    this.#args = args;
+    this.last_ref = last_ref;
+  }
+
+  async outline(told, frame_id, nesting = 0) {
+    const lines = told.text.split("\n");
+    const inner = await Promise.all(told.holes.map((hole) => this.#read("snapshot", hole, frame_id, nesting)));
+    for (const [n, hole] of [...told.holes.entries()].reverse()) {
+      const { frame, value, why } = inner[n];
+      lines[hole.line] += ` (${frame ? `origin ${frame.origin}` : "of another origin"}${why ? `; ${why}` : ""})`;
+      if (!value) continue;
+      this.last_ref = Math.max(this.last_ref, value.last_ref);
+      this.left_out.push(...value.left_out.map((one) => `in the frame of ${frame.origin}: ${one}`));
+      const text = await this.outline(value, frame.frame_id, nesting + 1);
+      const indent = "  ".repeat(Math.min(hole.depth + 1, 30));
+      if (text !== "") lines.splice(hole.line + 1, 0, ...text.split("\n").map((line) => indent + line));
+    }
+    return lines.join("\n");
+  }
+
+  async text(told, frame_id, nesting = 0) {
+    const parts = told.parts.map(async (part) => {
+      if (typeof part === "string") return part;
+      const { frame, value, why } = await this.#read("text", part, frame_id, nesting);
+      if (!value) return `\n[a frame of ${frame?.origin ?? "another origin"}: ${why}]\n`;
+      return `\n[frame of ${frame.origin}]\n${await this.text(value, frame.frame_id, nesting + 1)}\n[end of frame]\n`;
+    });
+    return (await Promise.all(parts)).join("");
+  }
+
+  async #read(method, hole, frame_id, nesting) {
+    this.#frames ??= framesOf(this.#run.tab_id).catch(() => []);
+    const frames = await this.#frames;
+    const around = frames.find((frame) => frame.frame_id === frame_id);
+    const frame = frameAt(frames, hole, around);
+    const { value, why } = await this.#ask(method, frame, hole, nesting);
+    if (why) this.left_out.push(`what is in the frame ${JSON.stringify((frame?.url ?? hole.url).slice(0, 200))}: ${why}`);
+    return { frame, value, why };
+  }
+
+  async #ask(method, frame, hole, nesting) {
+    if (!frame) return { why: "it is not among the frames of the tab, or not loaded yet" };
+    if (!frame.is_scriptable) return { why: "the browser lets no extension read it, or it does not react" };
+    if (nesting >= MAX_NESTING) return { why: "it is nested too deep" };
+    const args = this.#args(hole);
+    if (args.depth <= 0) return { why: "it is deeper than `depth`" };
+    const reply = await within(FRAME_MS, call(this.#run.tab_id, method, args, frame.frame_id));
+    return reply.value ? { value: reply.value } : { why: reply.missing ?? reply.error ?? "it does not react" };
+  }
+}
+
+/** The answer of a frame, or none when it takes too long or goes away. */
+async function within(limit_ms, asked) {
+  return await Promise.race([asked.catch((error) => ({ error: error.message })), sleep(limit_ms, {})]);
+}
+
+/** As many whole lines as fit. */
+function cutLines(text, max_bytes, max_lines = Infinity) {
+  const bytes = new TextEncoder().encode(text).length;
+  const lines = text.split("\n");
+  if (bytes <= max_bytes + MAX_LAST_LINE && lines.length <= max_lines) return { text, n_cut: 0 };
+  const kept = [];
+  let left = max_bytes;
+  for (const line of lines) {
+    left -= new TextEncoder().encode(line).length + 1;
+    if (left < 0 || kept.length >= max_lines) break;
+    kept.push(line);
+  }
+  return { text: kept.join("\n"), n_cut: lines.length - kept.length };
 }
 
 /** Without the debugger only the tab in front can be seen. */

@@ -8,6 +8,7 @@ import { dismissOpen } from "../tabs/dialogs.js";
 import { watchTab } from "../tabs/navigation.js";
 import { SCRIPT_NAME, attach, on, send, stopScript } from "../tabs/sessions.js";
 import { readSetting, writeSetting } from "../tabs/settings.js";
+import { hasCleanBuiltIns, inCleanRealm } from "./realm.js";
 import { LIMITS, serialize } from "./serialize.js";
 
 const ENGINES = { debugger: byDebugger, scripting: byScripting };
@@ -107,27 +108,27 @@ async function valueOf(tab_id, remote) {
   if (remote.type === "symbol") return remote.description;
   if (remote.subtype === "proxy") return `[${remote.description}]`;
   if (remote.objectId === undefined) return primitive(remote);
-  const reply = await send(tab_id, "Runtime.callFunctionOn", {
-    functionDeclaration: serialize.toString(),
-    objectId: remote.objectId,
-    arguments: [{ value: LIMITS }],
-    returnByValue: true,
-  });
+  const reply = (await hasCleanBuiltIns(tab_id)) ? await serialized(tab_id, remote) : await inCleanRealm(tab_id, remote);
   if (reply.exceptionDetails) throw new CommandError("tool_failed", "the result could not be read", { guarantee: "executed", reason: "unreadable_result" });
   return reply.result.value.value;
+}
+
+function serialized(tab_id, { objectId }) {
+  return send(tab_id, "Runtime.callFunctionOn", { functionDeclaration: serialize.toString(), objectId, arguments: [{ value: LIMITS }], returnByValue: true });
 }
 
 function primitive({ type, subtype, value, unserializableValue }) {
   if (unserializableValue !== undefined) return unserializableValue;
   if (subtype === "null") return null;
-  if (type === "string" && value.length > LIMITS.max_string) return `${value.slice(0, LIMITS.max_string)}[cut: ${value.length - LIMITS.max_string} more characters]`;
+  if (type === "string" && value.length > LIMITS.max_string) return `${value.slice(0, LIMITS.max_string).toWellFormed()}[cut: ${value.length - LIMITS.max_string} more characters]`;
   return value;
 }
 
 /** `has_parsed`: whether the browser took the script for one; what it did not has not run. */
 async function thrown(tab_id, has_parsed, { text, exception, lineNumber, columnNumber, stackTrace, url }) {
   const is_error = exception?.subtype === "error";
-  const value = is_error || !exception ? undefined : await valueOf(tab_id, exception).catch(() => undefined);
+  const told = exception ? await valueOf(tab_id, exception).catch(() => undefined) : undefined;
+  const value = is_error ? undefined : told;
   const frame = stackTrace?.callFrames.find((one) => one.url.startsWith(SCRIPT_NAME)) ?? { lineNumber, columnNumber, url };
   const message = is_error ? exception.description.split("\n    at ", 1)[0] : value === undefined ? text : `Uncaught ${JSON.stringify(value)}`;
   return new CommandError("tool_failed", message.slice(0, 4000), {
@@ -138,6 +139,7 @@ async function thrown(tab_id, has_parsed, { text, exception, lineNumber, columnN
       line: frame.lineNumber + 1,
       column: frame.columnNumber + 1,
       stack: is_error ? exception.description.slice(0, 8000) : undefined,
+      cause: is_error ? told?.cause : undefined,
       value,
     }),
   });

@@ -86,9 +86,11 @@ async function bodyOf(tab_id, requestId) {
   }
 }
 
-/** Text that holds control characters, or what could not be decoded, is not text. */
+/** Text that holds control characters, or much that could not be decoded, is not text. */
 export function isBinary(text) {
-  return /[\u0000-\u0008\u000e-\u001a\u001c-\u001f\ufffd]/.test(text.slice(0, BODY_CHARS));
+  const head = text.slice(0, BODY_CHARS);
+  const n_undecoded = head.split("\ufffd").length - 1;
+  return /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/.test(head) || n_undecoded * 4 > head.length;
 }
 
 function take(tab_id, requestId) {

@@ -22,7 +22,9 @@ const waiting = [];
 const dropped = new Map();
 let send = null;
 let timer = null;
-let is_sending = false;
+let sending = null;
+let is_refused = false;
+let n_recorded = 0;
 
 /** `post(batch)` resolves with the HTTP status, or rejects while there is no server. */
 export function sendEventsWith(post) {
@@ -36,6 +38,7 @@ export function record(event) {
     dropped.set(oldest.kind, (dropped.get(oldest.kind) ?? 0) + 1);
   }
   waiting.push({ at: Date.now(), ...event });
+  n_recorded++;
   schedule(FLUSH_MS);
 }
 
@@ -45,26 +48,46 @@ export function bounded(text, most = MAX_TEXT) {
   return all.length <= most ? all : `${all.slice(0, most).toWellFormed()}… [cut: ${all.length - most} more characters]`;
 }
 
+/** Sends what happened so far, so that it is there before what is told next; waits no longer than `limit_ms`. */
+export async function sendNow(limit_ms) {
+  let timer;
+  const late = new Promise((done) => (timer = setTimeout(done, limit_ms)));
+  await Promise.race([sendAll(), late]);
+  clearTimeout(timer);
+}
+
+/** Sends batch after batch of what waits now; what cannot be sent waits on. */
+async function sendAll() {
+  const until = n_recorded;
+  await sending;
+  while (waiting.length > 0 && n_recorded - waiting.length < until && !is_refused) await flush();
+}
+
 function schedule(ms) {
   timer ??= setTimeout(flush, ms);
 }
 
-async function flush() {
+function flush() {
+  clearTimeout(timer);
   timer = null;
-  if (is_sending || waiting.length === 0) return;
-  is_sending = true;
+  sending ??= sendBatch().finally(() => {
+    sending = null;
+    if (waiting.length > 0) schedule(is_refused ? RETRY_MS : FLUSH_MS);
+  });
+  return sending;
+}
+
+async function sendBatch() {
+  if (waiting.length === 0) return;
   for (const [kind, count] of dropped) waiting.unshift({ kind, at: Date.now(), dropped: count });
   dropped.clear();
   const batch = waiting.splice(0, MAX_BATCH);
-  let next = FLUSH_MS;
   try {
     const status = await send(batch);
     if (status === 401 || status === 403 || status >= 500) throw new Error(`answered ${status}`);
+    is_refused = false;
   } catch {
+    is_refused = true;
     waiting.unshift(...batch.slice(-(MAX_WAITING - waiting.length)));
-    next = RETRY_MS;
-  } finally {
-    is_sending = false;
   }
-  if (waiting.length > 0) schedule(next);
 }

@@ -1,6 +1,7 @@
 //! The web that the browser of a test sees: the files of `tests/pages`, at two origins.
 //!
-//! In a file `{{here}}` and `{{there}}` become the two origins. A first line `<!-- Name: value -->` is a
+//! In a file `{{here}}` and `{{there}}` become the two origins, and `{{elsewhere}}` the second by another
+//! name, which makes it another site. A first line `<!-- Name: value -->` is a
 //! header of the answer, and so is each such line after it. Beside the files there are
 //!
 //! - `/redirect?ADDRESS`: 302 to the address
@@ -48,6 +49,17 @@ impl Pages {
         let [here, there] = origins;
         Self { here, there, _serving: serving }
     }
+}
+
+impl Pages {
+    /// Returns the second origin by another name of this machine.
+    pub(super) fn elsewhere(&self) -> String {
+        elsewhere(&self.there)
+    }
+}
+
+fn elsewhere(there: &str) -> String {
+    there.replace("127.0.0.1", "localhost")
 }
 
 /// The names of all pages.
@@ -150,7 +162,8 @@ impl Site {
 
     fn filled(&self, text: &str) -> String {
         let [here, there] = &self.origins;
-        text.replace("{{here}}", here).replace("{{there}}", there)
+        let text = text.replace("{{here}}", here).replace("{{there}}", there);
+        text.replace("{{elsewhere}}", &elsewhere(there))
     }
 }
 
