@@ -1,0 +1,169 @@
+// What the user does on the extension's page, as a client of `browser-mcp` sees it: a built server, a real
+// Chromium and its extension. `node --test user.chromium.mjs`, with BROWSER_MCP for another build.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { launch, open } from "./chromium.mjs";
+
+const PROGRAM = process.env.BROWSER_MCP ?? fileURLToPath(new URL("../../../target/debug/browser-mcp", import.meta.url));
+const FOREVER = "for (;;) {}";
+const folder = mkdtempSync(join(tmpdir(), "raincheck-user-"));
+let [server, browser, page, web, origin, tab_id] = [];
+
+before(async () => {
+  server = await serve();
+  browser = await launch(join(folder, "extension"));
+  web = createServer((_, answer) => answer.writeHead(200, { "Content-Type": "text/html" }).end("<title>A page</title><p>words")).listen(0, "127.0.0.1");
+  await new Promise((done) => web.once("listening", done));
+  origin = `http://127.0.0.1:${web.address().port}`;
+  await until(async () => (await server.call("observe", { what: "health", wait_for_browser_ms: 20_000, wait_ms: 20_000 })).ok);
+  ({ tab_id } = await end({ action: "tab_new", url: `${origin}/` }));
+  page = await open(browser, "status/status.html");
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+  web?.close();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+test("a stop on the page ends the command, says whose wish it was, and leaves the tab alive [BROWSER-26]", async () => {
+  const begun = await server.call("interact", { action: "execute_js", script: FOREVER, tab_id, wait_ms: 0, timeout_ms: 120_000 });
+  await page.until(`document.querySelector("#live .detail")?.textContent === ${JSON.stringify(FOREVER)} && !document.querySelector("#live .waits")`);
+  assert.equal(await page.run(`chrome.action.getBadgeText({})`), "1");
+  await page.run(`document.querySelector("#live .stop").click()`);
+  const { status, error_info } = await endOf(begun);
+  assert.deepEqual([status, error_info.code, error_info.guarantee], ["error", "cancelled", "unknown"]);
+  assert.match(error_info.message, /^the user stopped it/);
+  assert.match(error_info.hint, /ask the user/);
+  assert.equal((await end({ action: "execute_js", script: "6 * 7", tab_id })).result, 42);
+  await page.until(`[...document.querySelectorAll("#recent .end")].some((one) => one.textContent === "stopped")`);
+});
+
+test("while it is paused commands are refused, also by a service worker that was started again [BROWSER-25]", async () => {
+  await press("Pause");
+  await page.send("ServiceWorker.enable");
+  await page.send("ServiceWorker.stopAllWorkers");
+  const { status, error_info } = await end({ action: "execute_js", script: "document.title = 'touched'", tab_id });
+  assert.deepEqual([status, error_info.code, error_info.guarantee, error_info.details?.reason], ["error", "peer_not_ready", "not_executed", "paused"]);
+  assert.match(error_info.hint, /Resume/);
+  await page.until(`document.querySelector("#notice-title").textContent === "Paused"`);
+  assert.equal(await page.run(`chrome.action.getBadgeText({})`), "II");
+  await press("Resume");
+  assert.equal((await end({ action: "execute_js", script: "document.title", tab_id })).result, "A page");
+});
+
+test("stop all pauses first: what waits in the server's line does not follow", async () => {
+  const script = (n) => ({ action: "execute_js", script: n === 0 ? FOREVER : "document.title = 'touched'", tab_id, wait_ms: 0, timeout_ms: 120_000 });
+  const begun = [];
+  for (let n = 0; n < 4; n++) begun.push(await server.call("interact", script(n)));
+  await page.until(`document.querySelector("#live .detail")?.textContent === ${JSON.stringify(FOREVER)} && !document.querySelector("#live .waits")`);
+  await press("Stop all and pause");
+  const reasons = [];
+  for (const one of begun) reasons.push((await endOf(one)).error_info.details?.reason);
+  assert.deepEqual(reasons, ["stopped_by_user", "paused", "paused", "paused"]);
+  await press("Resume");
+  assert.equal((await end({ action: "execute_js", script: "document.title", tab_id })).result, "A page");
+});
+
+test("a closed site is left alone, and not even its title is told [BROWSER-27]", async () => {
+  await closeSites("127.0.0.1");
+  for (const call of [
+    { action: "execute_js", script: "document.body.textContent", tab_id },
+    { action: "tab_close", tab_id },
+    { what: "page_text", tab_id },
+    { action: "tab_new", url: `${origin}/new` },
+  ]) {
+    const { status, error_info } = await end(call);
+    assert.deepEqual([status, error_info.code, error_info.guarantee, error_info.details?.reason], ["error", "url_blocked", "not_executed", "origin_closed"], JSON.stringify(call));
+  }
+  const tabs = await end({ what: "tabs" });
+  assert.ok(!JSON.stringify(tabs).includes("A page"), JSON.stringify(tabs));
+  await closeSites("");
+  assert.match(JSON.stringify((await end({ what: "page_text", tab_id })).result), /words/);
+  assert.deepEqual(page.faults, []);
+});
+
+// ---- the page, the server ----------------------------------------------------------------
+
+async function press(words) {
+  const button = `[...document.querySelectorAll("button")].find((one) => one.textContent === ${JSON.stringify(words)} && one.checkVisibility() && !one.disabled)`;
+  await page.until(`${button} !== undefined`);
+  await page.run(`${button}.click()`);
+  const is_paused = words !== "Resume";
+  await page.until(`document.querySelector("#notice").hidden !== ${is_paused}`);
+}
+
+async function closeSites(sites) {
+  await page.run(`(() => {
+    document.querySelector("#closed-list").value = ${JSON.stringify(sites)};
+    document.querySelector("#origins").dispatchEvent(new Event("input", { bubbles: true }));
+    document.querySelector("#origins-save").click();
+  })()`);
+  await page.until(`document.querySelector("#origins-saved").textContent === "Saved"`);
+}
+
+/** Gives a command and returns how it ended. */
+async function end(call) {
+  return await endOf(await server.call(call.what ? "observe" : "interact", { wait_ms: 20_000, ...call }));
+}
+
+async function endOf(answer) {
+  let last = answer;
+  await until(async () => {
+    if (last.status !== "queued" && last.status !== "pending") return true;
+    last = await server.call("observe", { what: "command_result", correlation_id: answer.correlation_id, wait_ms: 20_000 });
+    return false;
+  });
+  return last;
+}
+
+async function until(holds) {
+  for (let tries = 0; !(await holds()); tries++) if (tries > 100) throw new Error("it never came");
+}
+
+/** A server with folders of its own, and its extension in `extension`. */
+async function serve() {
+  const places = { HOME: folder, XDG_STATE_HOME: join(folder, "state"), XDG_RUNTIME_DIR: join(folder, "run") };
+  const env = { ...process.env, ...places };
+  mkdirSync(places.XDG_STATE_HOME, { mode: 0o700 });
+  mkdirSync(places.XDG_RUNTIME_DIR, { mode: 0o700 });
+  execFileSync(PROGRAM, ["extension", "install", join(folder, "extension")], { env });
+  const child = spawn(PROGRAM, ["--accept-ms", "60000", "--run-ms", "120000", "--reconnect-grace-s", "120"], { env, stdio: ["pipe", "pipe", "ignore"] });
+  const gone = new Promise((resolve) => child.once("close", resolve));
+  const answers = new Map();
+  let [n, rest] = [0, ""];
+  child.stdout.setEncoding("utf8").on("data", (data) => {
+    const lines = (rest + data).split("\n");
+    rest = lines.pop();
+    for (const message of lines.map((line) => JSON.parse(line))) answers.get(message.id)?.(message);
+  });
+  child.stdin.on("error", () => {});
+  const write = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  const request = (method, params) =>
+    new Promise((resolve, reject) => {
+      answers.set(++n, resolve);
+      write({ id: n, method, params });
+      gone.then(() => reject(new Error("the server ended")));
+    });
+  await request("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "tests", version: "1" } });
+  write({ method: "notifications/initialized" });
+  const call = async (name, args) => {
+    const { result, error } = await request("tools/call", { name, arguments: args });
+    if (error) throw new Error(`${name}: ${JSON.stringify(error)}`);
+    return result.structuredContent ?? JSON.parse(result.content[0].text);
+  };
+  const close = async () => {
+    child.stdin.end();
+    await gone;
+  };
+  return { call, close };
+}
