@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { inflateSync } from "node:zlib";
 
-import { hasRules, readRule, setOrigins, shown, whyClosed } from "../extension/status/origins.js";
+import { hasRules, readRule, setOrigins, shown, whyClosed, whyFrameClosed } from "../extension/status/origins.js";
 import { Recent, detailOf } from "../extension/status/recent.js";
 import { askerOf, clock, endOf, hostOf, lasting, linkOf, noticeOf, span } from "../extension/status/words.js";
 import { record, sendEventsWith } from "../extension/tabs/observed.js";
@@ -132,6 +132,24 @@ test("closed pages are closed in every spelling, and open ones alone are open wh
   await assert.rejects(setOrigins({ mode: "only", closed: ["a b"], open: [] }, storage), /a b/);
   await setOrigins({ mode: "all_but", closed: [], open: [] }, storage);
   assert.equal(hasRules(), false);
+});
+
+test("a frame of a closed origin is closed, and what is inside it; other frames are not [BROWSER-27]", async () => {
+  const storage = { local: new Area() };
+  const frames = [
+    { frameId: 0, parentFrameId: -1, url: "https://open.example/" },
+    { frameId: 4, parentFrameId: 0, url: "https://bank.example/widget" },
+    { frameId: 5, parentFrameId: 4, url: "about:srcdoc" },
+    { frameId: 6, parentFrameId: 0, url: "about:srcdoc" },
+  ];
+  globalThis.chrome = { webNavigation: { getAllFrames: async () => frames } };
+  const closed = async () => await Promise.all([0, 4, 5, 6, 9].map(async (id) => (await whyFrameClosed(1, id)) !== null));
+  assert.deepEqual(await closed(), [false, false, false, false, false]);
+  await setOrigins({ mode: "all_but", closed: ["bank.example"], open: [] }, storage);
+  assert.deepEqual(await closed(), [false, true, true, false, false]);
+  await setOrigins({ mode: "only", closed: [], open: ["other.example"] }, storage);
+  assert.deepEqual(await closed(), [true, true, true, true, false]);
+  await setOrigins({ mode: "all_but", closed: [], open: [] }, storage);
 });
 
 test("what happens on a closed page is not recorded [BROWSER-27]", async () => {

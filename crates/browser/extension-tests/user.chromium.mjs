@@ -20,7 +20,10 @@ let [server, browser, page, web, origin, tab_id] = [];
 before(async () => {
   server = await serve();
   browser = await launch(join(folder, "extension"));
-  web = createServer((_, answer) => answer.writeHead(200, { "Content-Type": "text/html" }).end("<title>A page</title><p>words")).listen(0, "127.0.0.1");
+  const other = () => `http://shop.localhost:${web.address().port}/frame`;
+  const pages = { "/frame": () => "<p id=deep>inside", "/around": () => `<title>Around</title><p>outside<iframe src="${other()}"></iframe>` };
+  const body = (path) => (pages[path] ?? (() => "<title>A page</title><p>words"))();
+  web = createServer((asked, answer) => answer.writeHead(200, { "Content-Type": "text/html" }).end(body(asked.url))).listen(0, "127.0.0.1");
   await new Promise((done) => web.once("listening", done));
   origin = `http://127.0.0.1:${web.address().port}`;
   await until(async () => (await server.call("observe", { what: "health", wait_for_browser_ms: 20_000, wait_ms: 20_000 })).ok);
@@ -90,6 +93,21 @@ test("a closed site is left alone, and not even its title is told [BROWSER-27]",
   await closeSites("");
   assert.match(JSON.stringify((await end({ what: "page_text", tab_id })).result), /words/);
   assert.deepEqual(page.faults, []);
+});
+
+test("a frame of a closed site in another page is not read [BROWSER-27]", async () => {
+  const { tab_id: around } = await end({ action: "tab_new", url: `${origin}/around` });
+  const read = async (what) => JSON.stringify((await end({ what, tab_id: around })).result);
+  await until(async () => (await read("page_text")).includes("inside"));
+  const click = { action: "click", selector: "#deep", tab_id: around, timeout_ms: 60_000 };
+  assert.equal((await end(click)).status, "complete");
+  await closeSites("shop.localhost");
+  for (const what of ["page_text", "snapshot"]) {
+    const said = await read(what);
+    assert.deepEqual([said.includes("outside"), said.includes("inside"), said.includes("closed to commands by the user")], [true, false, true], said);
+  }
+  assert.equal((await end(click)).error_info.guarantee, "not_executed");
+  await closeSites("");
 });
 
 // ---- the page, the server ----------------------------------------------------------------

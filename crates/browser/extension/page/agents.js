@@ -1,6 +1,7 @@
 // Calls to the agents in the frames of a tab, each in the world of the extension.
 
 import { CommandError, navigatedAway } from "../commands/errors.js";
+import { closed, whyFrameClosed } from "../status/origins.js";
 
 const AGENT = ["page/dom.js", "page/outline.js", "page/text.js", "page/agent.js"];
 const IDLE_MS = 1500;
@@ -11,6 +12,9 @@ const GONE = /Frame with ID \d+ was removed|No frame with id|context was destroy
  * `{missing}` for what is not in the page, or `{error}`. Fails with the reason `navigated` when the page or the frame goes.
  */
 export async function call(tab_id, method, args, frame_id = 0) {
+  const why = await whyFrameClosed(tab_id, frame_id);
+  if (why !== null && frame_id === 0) throw closed(why);
+  if (why !== null) return { missing: `${why} by the user` };
   const target = { tabId: tab_id, frameIds: [frame_id] };
   const left = watchLeft(tab_id, frame_id);
   try {

@@ -48,6 +48,18 @@ export function whyClosed(address) {
   return null;
 }
 
+/** Why a frame is closed, or null: it, or a page around it, is of an origin that is closed. */
+export async function whyFrameClosed(tab_id, frame_id) {
+  if (!hasRules()) return null;
+  const frames = (await chrome.webNavigation.getAllFrames({ tabId: tab_id })) ?? [];
+  const by_id = new Map(frames.map((frame) => [frame.frameId, frame]));
+  for (let frame = by_id.get(frame_id); frame; frame = by_id.get(frame.parentFrameId)) {
+    const why = whyClosed(frame.url);
+    if (why !== null) return why;
+  }
+  return null;
+}
+
 /** What is told of a tab where addresses and titles are told: nothing of a page that the user closed. */
 export function shown(url, title) {
   return whyClosed(url) === null ? { url, title } : { url: "", title: "", closed_by_user: true };
@@ -56,8 +68,12 @@ export function shown(url, title) {
 /** Fails for a page that the user closed. */
 export function checkOrigin(address) {
   const why = whyClosed(address);
-  if (why === null) return;
-  throw new CommandError("url_blocked", why, {
+  if (why !== null) throw closed(why);
+}
+
+/** The failure of a command that would work in a closed page. */
+export function closed(why) {
+  return new CommandError("url_blocked", why, {
     guarantee: "not_executed",
     reason: "origin_closed",
     hint: "use another page, or ask the user to open this one on the page of the Raincheck extension",
