@@ -52,3 +52,5 @@ mod tasks_command;
 mod web;
 #[cfg(target_os = "linux")]
 mod wrapped;
+#[cfg(target_os = "linux")]
+mod wraps;

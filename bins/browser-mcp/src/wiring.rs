@@ -172,6 +172,7 @@ fn card(shared: &Shared, store: &Store) -> Card {
         config: shared.config.as_deref().and_then(|path| std::path::absolute(path).ok()),
         tools: ["interact", "observe", "cancel", "configure"].map(str::to_owned).to_vec(),
         lanes: Vec::new(),
+        wraps: None,
     }
 }
 

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::servers::{self, Kept};
 use crate::tasks::owner::{Owner, told};
 use crate::tasks::place::Place;
 use crate::tasks::wait_for;
@@ -76,14 +77,14 @@ pub(crate) fn run(
     action: &Action,
 ) -> Result<(), Failure> {
     wait_for(async {
-        let mut keeper = Keeper::find(shared, serving, now).await?;
+        let mut keepers = Keeper::all(shared, serving, now).await?;
         match action {
-            Action::List { json } => list(&mut keeper, now, *json).await,
+            Action::List { json } => list(&mut keepers, now, *json).await,
             Action::Show { cache_id, page, path, json } => {
                 let part = (page.is_some() || path.is_some()).then_some((*page, path.as_deref()));
-                show(&mut keeper, cache_id, part, *json).await
+                show(&mut keepers, cache_id, part, *json).await
             }
-            Action::Clear { cache_ids, json } => clear(&mut keeper, cache_ids, *json).await,
+            Action::Clear { cache_ids, json } => clear(&mut keepers, cache_ids, *json).await,
         }
     })
 }
@@ -97,7 +98,30 @@ enum Keeper {
 }
 
 impl Keeper {
-    async fn find(shared: &Shared, serving: &Serving, now: Timestamp) -> Result<Self, Failure> {
+    /// Finds who answers, for each server that flags and configuration lead to; there is one at least.
+    async fn all(
+        shared: &Shared,
+        serving: &Serving,
+        now: Timestamp,
+    ) -> Result<Vec<(String, Self)>, Failure> {
+        let mut keepers = Vec::new();
+        for kept in servers::all(shared, serving)? {
+            if let Some(keeper) = Self::find(&kept, serving, now).await? {
+                keepers.push((kept.name().to_owned(), keeper));
+            }
+        }
+        // Nothing is made where nothing was.
+        if keepers.is_empty() {
+            return Err(Failure::failed(
+                "no server has cached a response yet",
+                "name the state folder of the server: --state-dir DIR",
+            ));
+        }
+        Ok(keepers)
+    }
+
+    async fn find(kept: &Kept, serving: &Serving, now: Timestamp) -> Result<Option<Self>, Failure> {
+        let shared = &kept.shared;
         let file = shared.load(&THIS, serving)?;
         let paths = Paths::resolve(BINARY, shared)?;
         let store = shared.store(&file, &paths.home);
@@ -111,19 +135,15 @@ impl Keeper {
             let next = "remove `enabled = false` from [cache]";
             Failure::usage("the configuration turns the cache off", next)
         })?;
-        let reach = async || match Place::find(shared, serving, now) {
-            Ok(place) => Owner::reach(&place).await,
-            Err(_) => None,
+        let reach = async || match Place::open(kept, serving, now) {
+            Ok(Some(place)) => Owner::reach(&place).await,
+            Ok(None) | Err(_) => None,
         };
         if let Some(owner) = reach().await {
-            return Ok(Self::Server(owner));
+            return Ok(Some(Self::Server(owner)));
         }
-        // Nothing is made where nothing was.
         if options.folder.as_deref().is_none_or(|folder| !folder.is_dir()) {
-            return Err(Failure::failed(
-                "no server has cached a response yet",
-                "name the state folder of the server: --state-dir DIR",
-            ));
+            return Ok(None);
         }
         let (engine, _service) = Raincheck::builder().engine();
         let mut left = N_ATTEMPTS;
@@ -139,11 +159,11 @@ impl Keeper {
             // A server that has just begun listens in a moment.
             sleep(PAUSE).await;
             if let Some(owner) = reach().await {
-                return Ok(Self::Server(owner));
+                return Ok(Some(Self::Server(owner)));
             }
         };
         let control = Control::new(engine, None).with_layers(vec![Arc::new(cache)]);
-        Ok(Self::Here { control, scope: shared.scope.clone() })
+        Ok(Some(Self::Here { control, scope: shared.scope.clone() }))
     }
 
     async fn ask(&mut self, arguments: Value) -> Result<Value, Failure> {
@@ -162,20 +182,59 @@ impl Keeper {
         };
         Ok(answer.get("data").cloned().unwrap_or_default())
     }
+
+    async fn items(&mut self) -> Result<Vec<Value>, Failure> {
+        let list = self.ask(json!({"action": "list"})).await?;
+        Ok(list.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
+    }
+
+    /// Deletes everything, and returns how much there was.
+    async fn clear(&mut self) -> Result<usize, Failure> {
+        let mut n_deleted = 0;
+        loop {
+            // A long list comes in parts.
+            let items = self.items().await?;
+            let ids = items.iter().filter_map(|item| item.get("cache_id")?.as_str());
+            let n_before = n_deleted;
+            for id in ids {
+                self.ask(json!({"action": "delete", "cache_id": id})).await?;
+                n_deleted += 1;
+            }
+            if n_deleted == n_before {
+                return Ok(n_deleted);
+            }
+        }
+    }
 }
 
-async fn list(keeper: &mut Keeper, now: Timestamp, is_json: bool) -> Result<(), Failure> {
-    let list = keeper.ask(json!({"action": "list"})).await?;
-    if is_json {
-        return words::json(&list);
+async fn list(
+    keepers: &mut [(String, Keeper)],
+    now: Timestamp,
+    is_json: bool,
+) -> Result<(), Failure> {
+    if let ([(_, keeper)], true) = (&mut *keepers, is_json) {
+        return words::json(&keeper.ask(json!({"action": "list"})).await?);
     }
-    let items = list.get("items").and_then(Value::as_array);
-    let items = items.map(Vec::as_slice).unwrap_or_default();
-    if items.is_empty() {
+    let is_of_several = keepers.len() > 1;
+    let mut all = Vec::new();
+    for (server, keeper) in keepers {
+        for mut item in keeper.items().await? {
+            if let Some(item) = item.as_object_mut().filter(|_| is_of_several) {
+                item.insert("server".to_owned(), server.as_str().into());
+            }
+            all.push(item);
+        }
+    }
+    if is_json {
+        return words::json(&json!({ "items": all }));
+    }
+    if all.is_empty() {
         return cli::print("no cached response\n");
     }
-    let mut table = Table::new(&["CACHE ID", "TOOL", "KIB", "AGE", "LEFT", "READS"]);
-    for item in items {
+    let headings = ["CACHE ID", "TOOL", "KIB", "AGE", "LEFT", "READS", "SERVER"];
+    let n_headings = if is_of_several { headings.len() } else { headings.len() - 1 };
+    let mut table = Table::new(headings.get(..n_headings).unwrap_or(&headings));
+    for item in &all {
         let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
         let at = |name: &str| Timestamp::parse(text(name)).unwrap_or(now);
         let number = |name: &str| item.get(name).map(Value::to_string).unwrap_or_default();
@@ -186,17 +245,20 @@ async fn list(keeper: &mut Keeper, now: Timestamp, is_json: bool) -> Result<(), 
             Cell::plain(words::span(now.since(at("created_at")))),
             Cell::plain(words::span(at("expires_at").since(now))),
             Cell::plain(number("access_count")),
+            Cell::plain(words::safe(text("server"))),
         ]);
     }
     cli::print(&table.text(Palette::detect()))
 }
 
 async fn show(
-    keeper: &mut Keeper,
+    keepers: &mut [(String, Keeper)],
     id: &str,
     part: Option<(Option<u64>, Option<&str>)>,
     is_json: bool,
 ) -> Result<(), Failure> {
+    let info = json!({"action": "info", "cache_id": id});
+    let (keeper, info) = asked(keepers, info).await?;
     let shown = match part {
         Some((page, path)) => {
             let arguments =
@@ -204,7 +266,6 @@ async fn show(
             keeper.ask(arguments).await?
         }
         None => {
-            let info = keeper.ask(json!({"action": "info", "cache_id": id})).await?;
             let outline = keeper.ask(json!({"action": "outline", "cache_id": id})).await?;
             json!({"metadata": info.get("metadata"), "outline": outline.get("outline")})
         }
@@ -216,24 +277,35 @@ async fn show(
     cli::print(&(raincheck::core::text::escape_lines(&text).into_owned() + "\n"))
 }
 
-async fn clear(keeper: &mut Keeper, ids: &[String], is_json: bool) -> Result<(), Failure> {
-    let mut n_deleted = 0;
-    loop {
-        let some: Vec<String> = if ids.is_empty() {
-            let list = keeper.ask(json!({"action": "list"})).await?;
-            let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-            let id = |item: &Value| Some(item.get("cache_id")?.as_str()?.to_owned());
-            items.iter().filter_map(id).collect()
-        } else {
-            ids.to_vec()
-        };
-        for id in &some {
-            keeper.ask(json!({"action": "delete", "cache_id": id})).await?;
-            n_deleted += 1;
+/// Asks one after the other until one knows the response, and returns that one with what it said; else what
+/// the first one said.
+async fn asked(
+    keepers: &mut [(String, Keeper)],
+    arguments: Value,
+) -> Result<(&mut Keeper, Value), Failure> {
+    let mut first = None;
+    for (_, keeper) in keepers {
+        match keeper.ask(arguments.clone()).await {
+            Ok(said) => return Ok((keeper, said)),
+            Err(failure) => first = first.or(Some(failure)),
         }
-        // A long list comes in parts.
-        if some.is_empty() || !ids.is_empty() {
-            break;
+    }
+    Err(first.unwrap_or_else(|| Failure::failed("there is no cache", "run: raincheck status")))
+}
+
+async fn clear(
+    keepers: &mut [(String, Keeper)],
+    ids: &[String],
+    is_json: bool,
+) -> Result<(), Failure> {
+    let mut n_deleted = 0;
+    for id in ids {
+        asked(keepers, json!({"action": "delete", "cache_id": id})).await?;
+        n_deleted += 1;
+    }
+    if ids.is_empty() {
+        for (_, keeper) in keepers {
+            n_deleted += keeper.clear().await?;
         }
     }
     if is_json {

@@ -7,6 +7,7 @@ mod cache;
 mod demo;
 
 mod kept;
+mod servers;
 mod tasks;
 
 mod wiring;
@@ -121,6 +122,9 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Status { json } => {
             let paths = Paths::resolve(BINARY, shared)?;
             let mut report = status::look(&THIS, &paths, now(), Reader::workers_of);
+            for (_, home) in servers::wrapped(&paths.home) {
+                report = report.beside(&home, Reader::workers_of);
+            }
             if let Some((fault, next)) = raincheck::process::place_fault() {
                 report = report.with("programs", vec![format!("refused: {fault}; {next}")]);
             }

@@ -1,5 +1,6 @@
 //! `raincheck tasks`: the tasks of a store for a person at a terminal, or a script.
 //!
+//! They are those of `raincheck serve` and of every wrapped server, unless a store is named.
 //! Looking goes past the server, into the store's file, and works whether a server runs or not.
 //! What changes a task or waits for one goes through the server that owns the store, if there is one.
 
@@ -87,16 +88,22 @@ pub(crate) fn run(
     now: Timestamp,
     action: &Action,
 ) -> Result<(), Failure> {
-    let place = Place::find(shared, serving, now)?;
+    let places = Place::all(shared, serving, now)?;
+    let place = |id| Place::of(&places, id);
     match action {
-        Action::List(listed) => list::run(&place, listed),
-        Action::Show { task_id, json } => show::run(&place, id(task_id)?, *json),
+        Action::List(listed) => list::run(&places, listed),
+        Action::Show { task_id, json } => {
+            let id = id(task_id)?;
+            show::run(place(id)?, id, *json)
+        }
         Action::Logs { task_id, follow, json } => {
-            wait_for(logs::run(&place, id(task_id)?, *follow, *json))
+            let id = id(task_id)?;
+            wait_for(logs::run(place(id)?, id, *follow, *json))
         }
         Action::Cancel { task_id, reason, json } => {
+            let id = id(task_id)?;
             let reason = reason.as_deref().map(Arc::from);
-            wait_for(cancel::run(&place, id(task_id)?, reason, *json))
+            wait_for(cancel::run(place(id)?, id, reason, *json))
         }
     }
 }

@@ -7,7 +7,7 @@ use raincheck::core::lane;
 use raincheck::mcp::gateway::Gateway;
 use raincheck::mcp::take_stdout;
 use raincheck::process::{CommandTool, Commands, EnvRule};
-use raincheck::runtime::{Clock as _, FileLogs, SystemClock};
+use raincheck::runtime::{Clock as _, FileLogs, SystemClock, ToolSet as _};
 use raincheck::{Builder, LoopbackConfig, Raincheck, Sharing};
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::{Env, File, Store, Tool};
@@ -24,8 +24,18 @@ use crate::{BINARY, THIS};
 pub(crate) enum Tools {
     /// The programs that the configuration names.
     Programs,
-    /// Those of another MCP server, and a text that is the same for the same command in the same folder.
-    Wrapped(Gateway, String),
+    /// Those of another MCP server.
+    Wrapped(Wrapped),
+}
+
+/// Another MCP server.
+pub(crate) struct Wrapped {
+    /// What reaches it.
+    pub(crate) gateway: Gateway,
+    /// A text that is the same for the same command in the same folder.
+    pub(crate) key: String,
+    /// What starts it, as it may be shown.
+    pub(crate) shown: String,
 }
 
 /// Serves MCP on standard input and output, or over HTTP, until the client goes or the process is told
@@ -77,7 +87,7 @@ fn compose(
         Store::Path(path) => beside(path)?,
         Store::Memory => dir.join("tasks"),
     };
-    let card = card(shared, &file, &store);
+    let card = card(shared, &file, &store, &tools);
     let caching = caching::options(&file, &store);
     let settings = settings(&file, &tools);
     let mut server = Raincheck::builder()
@@ -86,7 +96,7 @@ fn compose(
         .logs(FileLogs::new(&tasks));
     server = match tools {
         Tools::Programs => server.tools(programs(file.tools, &file.folder, &tasks, &store)?),
-        Tools::Wrapped(gateway, _) => server.gateway(gateway),
+        Tools::Wrapped(wrapped) => server.gateway(wrapped.gateway),
     };
     let plate = Plate::default();
     let mut listening = LoopbackConfig::new().control_api(paths.endpoints());
@@ -151,7 +161,7 @@ fn settings(file: &File, tools: &Tools) -> String {
     let File { folder, tools: programs, lanes, cache, wrap, .. } = file;
     let wrapped = match tools {
         Tools::Programs => None,
-        Tools::Wrapped(_, key) => Some((key, wrap)),
+        Tools::Wrapped(wrapped) => Some((&wrapped.key, wrap)),
     };
     format!("{folder:?} {programs:?} {lanes:?} {cache:?} {wrapped:?}")
 }
@@ -181,12 +191,18 @@ fn command_tool(tool: Tool, folder: &Path) -> CommandTool {
 }
 
 /// Describes this server for `status` and `doctor`.
-fn card(shared: &Shared, file: &File, store: &Store) -> Card {
+fn card(shared: &Shared, file: &File, store: &Store, tools: &Tools) -> Card {
     let lane = |(id, config): &(LaneId, lane::Config)| LaneCard {
         name: id.to_string(),
         concurrency: config.concurrency,
         queue_limit: config.queue_limit,
     };
+    let wrapped = match tools {
+        Tools::Programs => None,
+        Tools::Wrapped(wrapped) => Some(wrapped),
+    };
+    let of_wrapped = wrapped.map(|wrapped| wrapped.gateway.lanes()).unwrap_or_default();
+    let own = wrapped.is_none().then_some(&file.tools).into_iter().flatten();
     Card {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -197,8 +213,9 @@ fn card(shared: &Shared, file: &File, store: &Store) -> Card {
             Store::Memory => None,
         },
         config: shared.config.as_deref().and_then(|path| std::path::absolute(path).ok()),
-        tools: file.tools.iter().map(|tool| tool.spec.name.to_string()).collect(),
-        lanes: file.lanes.iter().map(lane).collect(),
+        tools: own.map(|tool| tool.spec.name.to_string()).collect(),
+        lanes: of_wrapped.iter().chain(&file.lanes).map(lane).collect(),
+        wraps: wrapped.map(|wrapped| wrapped.shown.clone()),
     }
 }
 
@@ -211,7 +228,7 @@ mod tests {
     use raincheck::mcp::gateway::{Command, Gateway, Settings};
     use raincheck_app::config;
 
-    use super::{Tools, settings};
+    use super::{Tools, Wrapped, settings};
 
     #[test]
     fn only_processes_that_wrap_the_same_command_with_the_same_rules_share() {
@@ -221,7 +238,8 @@ mod tests {
             let (program, arguments) = (OsString::from("server"), Vec::new());
             let command = Command { program, arguments, folder: None, without: Vec::new() };
             let gateway = Gateway::command(command, Settings::default());
-            settings(&file.expect("a sound file"), &Tools::Wrapped(gateway, key.to_owned()))
+            let wrapped = Wrapped { gateway, key: key.to_owned(), shown: String::new() };
+            settings(&file.expect("a sound file"), &Tools::Wrapped(wrapped))
         };
         let one = of("a", "[wrap]\nconcurrency = 2\n[wrapped.rm]\nhidden = true\n");
         assert_eq!(one, of("a", "[wrap]\nconcurrency = 2\n[wrapped.rm]\nhidden = true\n"));

@@ -10,11 +10,13 @@ use raincheck::mcp::gateway::{self, Adjust, BadRemote, Gateway, Remote, Settings
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::TokenFrom;
 use raincheck_app::paths::Paths;
+use raincheck_app::redact::command_line;
 use raincheck_app::{Failure, config};
 use sha2::{Digest as _, Sha256};
 
 use crate::BINARY;
-use crate::wiring::{self, Tools};
+use crate::servers::home_of;
+use crate::wiring::{self, Tools, Wrapped};
 
 /// How much of a name is in the name of a folder.
 const MAX_NAME: usize = 40;
@@ -74,7 +76,13 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
             ));
         }
     };
-    let shared = Shared { home: Some(paths.home.join("wrap").join(&key)), ..shared.clone() };
+    let shared = Shared { home: Some(home_of(&paths.home, &key)), ..shared.clone() };
+    let shown = match &behind {
+        Behind::Url(_) => wrap.url.clone().map(|url| vec![url]).unwrap_or_default(),
+        Behind::Command(_) => {
+            wrap.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        }
+    };
     wiring::serve(&shared, serving, |host| {
         let settings = settings(&host.file.wrap, serving);
         let gateway = match behind {
@@ -83,7 +91,7 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
             }
             Behind::Url(remote) => Gateway::remote(remote, settings),
         };
-        Ok(Tools::Wrapped(gateway, key))
+        Ok(Tools::Wrapped(Wrapped { gateway, key, shown: command_line(&shown) }))
     })
 }
 

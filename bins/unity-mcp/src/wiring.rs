@@ -153,6 +153,7 @@ fn card(shared: &Shared, store: &Store, tools: Vec<String>) -> Card {
         config: shared.config.as_deref().and_then(|path| std::path::absolute(path).ok()),
         tools,
         lanes: Vec::new(),
+        wraps: None,
     }
 }
 

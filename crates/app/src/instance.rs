@@ -42,6 +42,9 @@ pub struct Card {
     pub tools: Vec<String>,
     /// Its lanes.
     pub lanes: Vec<LaneCard>,
+    /// What starts the server whose tools it serves, if it wraps one, without what may be secret in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wraps: Option<String>,
 }
 
 /// A lane as a server has it.
@@ -210,6 +213,7 @@ mod tests {
             config: None,
             tools: vec!["render".into()],
             lanes: vec![LaneCard { name: "one".into(), concurrency: 1, queue_limit: 2 }],
+            wraps: None,
         }
     }
 

@@ -17,7 +17,7 @@ pub mod paths;
 
 pub mod placed;
 
-mod redact;
+pub mod redact;
 
 pub mod listeners;
 

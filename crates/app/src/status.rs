@@ -23,6 +23,8 @@ pub struct Report {
     binary: Binary,
     paths: Paths,
     servers: Vec<Server>,
+    /// Those that have proved themselves.
+    listeners: Vec<Endpoint>,
     more: Vec<(&'static str, Vec<String>)>,
     now: Timestamp,
 }
@@ -55,19 +57,24 @@ pub fn look(
     busy: impl Fn(&Path) -> Option<Vec<Worker>>,
 ) -> Report {
     let listeners = listeners::proven(endpoint::all(&paths.endpoints()));
-    let seen = instance::look(&paths.home).into_iter();
-    let servers = seen
-        .map(|seen| Server {
-            files: Files::of(&seen),
-            listener: listener_of(&seen, &listeners).cloned(),
-            workers: workers_of(&seen, &busy),
-            seen,
-        })
-        .collect();
-    Report { binary: *binary, paths: paths.clone(), servers, more: Vec::new(), now }
+    let (servers, more) = (Vec::new(), Vec::new());
+    let report = Report { binary: *binary, paths: paths.clone(), servers, listeners, more, now };
+    report.beside(&paths.home, busy)
 }
 
 impl Report {
+    /// Adds the servers of another folder, such as those that wrap one command.
+    #[must_use]
+    pub fn beside(mut self, home: &Path, busy: impl Fn(&Path) -> Option<Vec<Worker>>) -> Self {
+        self.servers.extend(instance::look(home).into_iter().map(|seen| Server {
+            files: Files::of(&seen),
+            listener: listener_of(&seen, &self.listeners).cloned(),
+            workers: workers_of(&seen, &busy),
+            seen,
+        }));
+        self
+    }
+
     /// Adds a listener that a binary keeps track of by itself, and that has proved itself.
     #[must_use]
     pub fn listening(mut self, listener: Option<Endpoint>) -> Self {
@@ -169,7 +176,14 @@ impl Server {
             let _ = writeln!(out, "  shares  {stands}");
         }
         let _ = writeln!(out, "  store   {}", store(card));
-        let _ = writeln!(out, "  tools   {}", some(&card.tools.join(", ")));
+        match &card.wraps {
+            Some(command) => {
+                let _ = writeln!(out, "  wraps   {}", escape(command));
+            }
+            None => {
+                let _ = writeln!(out, "  tools   {}", some(&card.tools.join(", ")));
+            }
+        }
         for lane in &card.lanes {
             let _ = writeln!(
                 out,
@@ -304,6 +318,7 @@ mod tests {
             config: Some("/etc/raincheck.toml".into()),
             tools: vec!["render".into(), "bake".into()],
             lanes: vec![LaneCard { name: "one".into(), concurrency: 2, queue_limit: 9 }],
+            wraps: None,
         };
         let instance = Instance::open(&unused(&paths.home), &card).expect("a folder");
         let tasks = paths.home.join("tasks/tsk_x");
@@ -367,9 +382,11 @@ mod tests {
             store: None,
             tools: Vec::new(),
             lanes: Vec::new(),
+            wraps: Some("npx -y other".into()),
         };
         let _instance = Instance::open(&unused(&paths.home), &card).expect("a folder");
         let shown = || look(&BINARY, &paths, Timestamp::default(), |_| None);
+        assert!(shown().text(Palette::plain()).contains("wraps   npx -y other\n"));
         assert!(shown().text(Palette::plain()).contains("listens none yet"));
 
         let mut options = Options::new("test").expect("random bytes");

@@ -1,6 +1,8 @@
 //! `raincheck tasks list`.
 
+use std::cmp::Reverse;
 use std::io::IsTerminal as _;
+use std::slice;
 
 use raincheck::core::lifecycle::State;
 use raincheck::core::store::Filter;
@@ -8,38 +10,75 @@ use raincheck::core::task::TaskRecord;
 use raincheck::mcp::Listing;
 use raincheck_app::terminal::Palette;
 use raincheck_app::{Failure, cli};
+use serde_json::{Value, json};
 
 use super::Listed;
 use super::place::{Place, unreadable};
 use super::words::{self, Cell, Table};
 
-pub(super) fn run(place: &Place, listed: &Listed) -> Result<(), Failure> {
+pub(super) fn run(places: &[Place], listed: &Listed) -> Result<(), Failure> {
     let filter = Filter {
         states: states(&listed.states)?,
         tool: listed.tool.as_deref().map(Into::into),
         tags_any: listed.tags.iter().map(|tag| tag.as_str().into()).collect(),
         submitted_after: None,
     };
-    let page = place
-        .reader
-        .list(&place.scope, &filter, None, listed.limit)
-        .map_err(|error| unreadable(&error))?;
-    if listed.json {
-        return words::json(&Listing::of(&page.items, |record| place.unrecorded_end(record)));
+    let (mut rows, mut has_more) = (Vec::new(), false);
+    for place in places {
+        let page = place
+            .reader
+            .list(&place.scope, &filter, None, listed.limit)
+            .map_err(|error| unreadable(&error))?;
+        has_more |= page.has_more;
+        rows.extend(page.items.into_iter().map(|record| (place, record)));
     }
-    if page.items.is_empty() {
+    let most = usize::try_from(listed.limit).unwrap_or(usize::MAX);
+    // Newest first, as each store lists its own.
+    rows.sort_by_key(|(_, record)| Reverse((record.task.submitted_at, record.id())));
+    has_more |= rows.len() > most;
+    rows.truncate(most);
+    // Where there is no choice, nothing is said of it.
+    let is_of_several = places.len() > 1;
+    if listed.json {
+        return words::json(&json(&rows, is_of_several)?);
+    }
+    if rows.is_empty() {
         return cli::print("no task\n");
     }
     let (palette, has_bars) = (Palette::detect(), std::io::stdout().is_terminal());
-    let mut table = Table::new(&["TASK", "STATE", "TOOL", "AGE", "RAN", "DETAIL"]);
-    for record in &page.items {
-        table.row(cells(place, record, has_bars)?);
+    let server = is_of_several.then_some("SERVER");
+    let headings = ["TASK", "STATE", "TOOL", "AGE", "RAN"].into_iter().chain(server);
+    let mut table = Table::new(&headings.chain(["DETAIL"]).collect::<Vec<_>>());
+    for (place, record) in &rows {
+        let mut cells = cells(place, record, has_bars)?;
+        if is_of_several {
+            cells.insert(cells.len() - 1, Cell::plain(words::safe(&place.server)));
+        }
+        table.row(cells);
     }
     let mut text = table.text(palette);
-    if page.has_more {
+    if has_more {
         text.push_str(&format!("more than {}: see all with --limit N\n", listed.limit));
     }
     cli::print(&text)
+}
+
+/// Shows rows as `list_tasks` does, with the server of each where there are several.
+fn json(rows: &[(&Place, TaskRecord)], is_of_several: bool) -> Result<Value, Failure> {
+    let shown = rows.iter().map(|(place, record)| {
+        let listing = Listing::of(slice::from_ref(record), |record| place.unrecorded_end(record));
+        let mut shown = serde_json::to_value(&listing)?;
+        let mut task = shown.pointer_mut("/tasks/0").map(Value::take).unwrap_or_default();
+        if let Some(task) = task.as_object_mut().filter(|_| is_of_several) {
+            task.insert("server".to_owned(), place.server.as_str().into());
+        }
+        Ok(task)
+    });
+    let tasks: Result<Vec<Value>, serde_json::Error> = shown.collect();
+    let tasks = tasks.map_err(|error| {
+        Failure::failed(format!("a task cannot be shown: {error}"), "run: raincheck doctor")
+    })?;
+    Ok(json!({ "tasks": tasks }))
 }
 
 fn cells(place: &Place, record: &TaskRecord, has_bars: bool) -> Result<Vec<Cell>, Failure> {

@@ -12,10 +12,12 @@ use raincheck::core::time::Timestamp;
 use raincheck::runtime::View;
 use raincheck_app::Failure;
 use raincheck_app::cli::{Serving, Shared};
-use raincheck_app::config::Store;
+use raincheck_app::config::{File, Store};
 use raincheck_app::paths::Paths;
+use raincheck_app::terminal::complain;
 use raincheck_store_sqlite::Reader;
 
+use crate::servers::{self, Kept};
 use crate::{BINARY, THIS};
 
 /// A store, and who asks.
@@ -23,6 +25,8 @@ use crate::{BINARY, THIS};
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     pub(crate) reader: Reader,
+    /// What the server is called beside others.
+    pub(crate) server: String,
     pub(crate) scope: Scope,
     /// Where the servers of this user tell programs how to call them.
     pub(crate) endpoints: PathBuf,
@@ -32,31 +36,61 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Finds the store that the flags and the configuration name, as a server would.
-    pub(crate) fn find(
+    /// Finds the stores that flags and configuration lead to; there is one at least. One that cannot be read is
+    /// told, and costs no other.
+    pub(crate) fn all(
         shared: &Shared,
         serving: &Serving,
         now: Timestamp,
-    ) -> Result<Self, Failure> {
-        let file = shared.load(&THIS, serving)?;
-        let paths = Paths::resolve(BINARY, shared)?;
-        let Store::Path(path) = shared.store(&file, &paths.home) else {
-            return Err(Failure::usage(
-                "tasks in the memory of a server are seen by its client only",
-                "ask the client to call list_tasks, or serve without --store memory",
-            ));
+    ) -> Result<Vec<Self>, Failure> {
+        let (mut places, mut broken) = (Vec::new(), Vec::new());
+        let all = servers::all(shared, serving)?;
+        for kept in &all {
+            match Self::open(kept, serving, now) {
+                Ok(place) => places.extend(place),
+                Err(failure) => broken.push(failure),
+            }
+        }
+        if places.is_empty() {
+            return Err(match broken.into_iter().next() {
+                Some(failure) => failure,
+                None => nothing(shared, serving)?,
+            });
+        }
+        for failure in broken {
+            complain(&format!("note: {}\n", failure.message));
+        }
+        Ok(places)
+    }
+
+    /// Opens the store of a server, as the server would; `None` where it has kept nothing.
+    pub(crate) fn open(
+        kept: &Kept,
+        serving: &Serving,
+        now: Timestamp,
+    ) -> Result<Option<Self>, Failure> {
+        let shared = &kept.shared;
+        let (file, paths, path) = place_of(shared, serving)?;
+        let Some(reader) = Reader::open(&path).map_err(|error| unreadable(&error))? else {
+            return Ok(None);
         };
-        let opened = Reader::open(&path).map_err(|error| unreadable(&error))?;
-        let reader = opened.ok_or_else(|| {
-            Failure::failed(
-                format!("no server has kept tasks in `{}` yet", path.display()),
-                "start a server, if none has run yet; else name its state folder or file: --state-dir DIR, or \
-                 --store PATH",
-            )
-        })?;
         let endpoints = paths.endpoints();
         let scope = Scope::new(shared.scope.as_str());
-        Ok(Self { path, reader, scope, endpoints, lanes: file.lanes, now })
+        let server = kept.name().to_owned();
+        Ok(Some(Self { path, reader, server, scope, endpoints, lanes: file.lanes, now }))
+    }
+
+    /// Returns the place that has a task.
+    pub(crate) fn of(places: &[Self], id: TaskId) -> Result<&Self, Failure> {
+        let mut first = None;
+        for place in places {
+            match place.reader.find(&place.scope, id).map_err(|error| unreadable(&error)) {
+                Ok(Found::Absent) => first = first.or_else(|| Some(place.unknown(id))),
+                Ok(Found::Task(..) | Found::Tombstone(_)) => return Ok(place),
+                Err(failure) => first = first.or(Some(failure)),
+            }
+        }
+        Err(first.unwrap_or_else(|| Failure::failed("there is no store", "run: raincheck status")))
     }
 
     /// Returns the folder with the logs and artifacts of the tasks.
@@ -105,6 +139,29 @@ impl Place {
             "find it: raincheck tasks list, or name its owner: --scope NAME",
         )
     }
+}
+
+/// Returns where the store of a server is, and what else is to be known of it.
+fn place_of(shared: &Shared, serving: &Serving) -> Result<(File, Paths, PathBuf), Failure> {
+    let file = shared.load(&THIS, serving)?;
+    let paths = Paths::resolve(BINARY, shared)?;
+    match shared.store(&file, &paths.home) {
+        Store::Path(path) => Ok((file, paths, path)),
+        Store::Memory => Err(Failure::usage(
+            "tasks in the memory of a server are seen by its client only",
+            "ask the client to call list_tasks, or serve without --store memory",
+        )),
+    }
+}
+
+/// Says that no server has kept a task.
+fn nothing(shared: &Shared, serving: &Serving) -> Result<Failure, Failure> {
+    let (.., path) = place_of(shared, serving)?;
+    Ok(Failure::failed(
+        format!("no server has kept tasks in `{}` yet", path.display()),
+        "start a server, if none has run yet; else name its state folder or file: --state-dir DIR, or \
+         --store PATH",
+    ))
 }
 
 /// Says why a store cannot be read.

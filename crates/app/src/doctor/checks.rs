@@ -408,6 +408,7 @@ mod tests {
             config: None,
             tools: Vec::new(),
             lanes: Vec::new(),
+            wraps: None,
         };
         Seen { dir: "server".into(), is_running: true, card: Some(card), stands: None }
     }
