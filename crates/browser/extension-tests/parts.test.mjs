@@ -42,7 +42,7 @@ test("keys and chords", () => {
   assert.deepEqual(told("Enter"), ["Enter", "Enter", 13, "\r", 0]);
   assert.deepEqual(told("a"), ["a", "KeyA", 65, "a", 0]);
   assert.deepEqual(told("Control+Shift+K"), ["K", "KeyK", 75, undefined, 10]);
-  assert.deepEqual(told("Control++"), ["+", "", 0, undefined, 2]);
+  assert.deepEqual(told("Control++"), ["+", "Equal", 187, undefined, 2]);
   assert.deepEqual(told("Down"), ["ArrowDown", "ArrowDown", 40, undefined, 0]);
   assert.deepEqual(told("é"), ["é", "", 0, "é", 0]);
   for (const none of ["", "Nope", "Hyper+A", "Control+"]) assert.equal(parseChord(none), null, none);

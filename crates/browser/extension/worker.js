@@ -10,6 +10,8 @@ import { isOwnPage, post } from "./link/server.js";
 import { Desk } from "./status/desk.js";
 import { watchConsole } from "./tabs/console.js";
 import { setPolicy, watchDialogs } from "./tabs/dialogs.js";
+import { watchCrashes } from "./tabs/kinds.js";
+import { forgetMeter, watchMeter } from "./tabs/meter.js";
 import { watchNavigation } from "./tabs/navigation.js";
 import * as network from "./tabs/network.js";
 import { sendEventsWith } from "./tabs/observed.js";
@@ -38,6 +40,8 @@ desk.settings = { dialogs: () => readSetting("dialog_policy", "dismiss"), setDia
 
 sessions.watchDebugger();
 watchConsole();
+watchMeter(sessions.enableAgain);
+watchCrashes((tab_id, error) => stopRuns(tab_id, error));
 watchDialogs();
 network.watchNetwork();
 watchNavigation();
@@ -45,7 +49,8 @@ watchTabs();
 sendEventsWith(async (batch) => (await send("/events", batch)).status);
 
 chrome.tabs.onRemoved.addListener((tab_id) => {
-  for (const run of runner.runs) if (run.tab_id === tab_id && run.lane !== null) run.stop("error", tabGone(tab_id, "unknown"));
+  stopRuns(tab_id, tabGone(tab_id, "unknown"));
+  forgetMeter(tab_id);
   sessions.forgetTab(tab_id);
   network.forgetTab(tab_id);
 });
@@ -65,6 +70,10 @@ chrome.runtime.onMessage.addListener((message, sender, answer) => {
 chrome.runtime.onConnect.addListener((port) => port.onDisconnect.addListener(() => ensureOffscreen()));
 
 const ready = prepare();
+
+function stopRuns(tab_id, error) {
+  for (const run of runner.runs) if (run.tab_id === tab_id && run.lane !== null) run.stop("error", error);
+}
 
 // ---- the link ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::configure::Choices;
+use crate::known::KnownTabs;
 use crate::lanes::Lanes;
 use crate::order::Order;
 use crate::outbox::{Addressee, Command, Move, Outbox, Report};
@@ -45,6 +46,7 @@ struct Inner {
     settings: Mutex<Settings>,
     outbox: Mutex<Outbox>,
     rings: Mutex<Rings>,
+    tabs: Mutex<KnownTabs>,
     choices: Mutex<Choices>,
     lanes: tokio::sync::Mutex<Lanes>,
     engine: OnceLock<Handle>,
@@ -84,6 +86,7 @@ impl Browser {
             settings: Mutex::new(settings),
             outbox: Mutex::default(),
             rings: Mutex::new(Rings::new(ring)),
+            tabs: Mutex::default(),
             choices: Mutex::default(),
             lanes: tokio::sync::Mutex::new(lanes),
             engine: OnceLock::new(),
@@ -170,6 +173,10 @@ impl Browser {
 
     pub(crate) fn rings(&self) -> MutexGuard<'_, Rings> {
         lock(&self.0.rings)
+    }
+
+    pub(crate) fn tabs(&self) -> MutexGuard<'_, KnownTabs> {
+        lock(&self.0.tabs)
     }
 
     pub(crate) fn choices(&self) -> MutexGuard<'_, Choices> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
@@ -35,6 +35,9 @@ impl Executor for Browser {
                     order.tab_id =
                         order.tab_id.or_else(|| self.default_tab(&attempt.record.task.scope));
                 }
+                if let Err(error) = self.find_browser(&mut order) {
+                    return Outcome::Failed(error);
+                }
                 Run::new(self, &attempt, order, context, Stage::Posted).run().await
             }
             Err(error) => Outcome::Failed(error),
@@ -61,6 +64,19 @@ impl Executor for Browser {
 
     fn start_report(&self) -> StartReport {
         StartReport::ByExecutor
+    }
+}
+
+impl Browser {
+    /// Finds the browser of a command that names a tab only [BROWSER-7].
+    fn find_browser(&self, order: &mut Order) -> Result<(), Error> {
+        if order.browser.is_none()
+            && let Some(tab_id) = order.tab_id
+        {
+            let found = self.tabs().browser_of(tab_id);
+            order.browser = found.map_err(|error| error.with_guarantee(Guarantee::NotExecuted))?;
+        }
+        Ok(())
     }
 }
 

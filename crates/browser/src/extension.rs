@@ -134,6 +134,15 @@ impl Places {
         secret.is(&server.secret).then_some(server)
     }
 
+    /// Returns what extensions are told: where the server is, else where the next one may be.
+    async fn pairing(&self, secret: &Secret) -> Pairing {
+        match self.paired(secret).await {
+            Some(server) => Pairing::new(server.port, secret, &server.instance_id),
+            // The next server fills in its port.
+            None => Pairing::new(port::last(&self.port()).unwrap_or(0), secret, ""),
+        }
+    }
+
     /// Returns the port that the next server asks for when somebody else has it. Works with blocking
     /// calls.
     #[must_use]
@@ -269,15 +278,24 @@ fn is_ours(folder: &Path) -> bool {
 /// # Cancel safety
 /// A dropped call has written nothing, or all.
 pub async fn install(places: &Places, folder: &Path) -> Result<(), Refusal> {
+    install_during(places, folder, async {}).await
+}
+
+/// Installs while something else happens, between the look for a server and the writing.
+async fn install_during(
+    places: &Places,
+    folder: &Path,
+    meanwhile: impl Future<Output = ()>,
+) -> Result<(), Refusal> {
     check_room(&std::path::absolute(folder)?)?;
     let secret = Secret::kept(&places.secret())?;
-    let server = places.paired(&secret).await;
-    let pairing = match server {
-        Some(server) => Pairing::new(server.port, &secret, &server.instance_id),
-        // The next server fills in its port.
-        None => Pairing::new(port::last(&places.port()).unwrap_or(0), &secret, ""),
-    };
-    write_all(places, folder, &pairing)
+    let pairing = places.pairing(&secret).await;
+    meanwhile.await;
+    write_all(places, folder, &pairing)?;
+    // A server that opened its listener meanwhile had no such folder in its list yet. One that opens it
+    // from now on has.
+    let now = places.pairing(&secret).await;
+    if now != pairing && !now.instance_id.is_empty() { now.write(folder) } else { Ok(()) }
 }
 
 /// Tells whether a folder may be written: it is empty, or holds this extension.
@@ -424,6 +442,36 @@ mod tests {
         let refused = install(&places(dir.path()), dir.path()).await;
         assert!(matches!(refused, Err(Refusal::Occupied(_))), "{refused:?}");
         assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_opens_its_listener_meanwhile_is_found() {
+        // [BROWSER-17]
+        use raincheck_core::time::Timestamp;
+        use raincheck_loopback::endpoint::{Kind, Place};
+        use raincheck_loopback::{Options, bind};
+
+        let dir = tempfile::tempdir().expect("a folder");
+        let (places, folder) = (places(dir.path()), dir.path().join("ext"));
+        let secret = Secret::kept(&places.secret()).expect("a secret");
+        let (served_on, mut serving) = (std::cell::Cell::new(None), tokio::task::JoinSet::new());
+        let open = async {
+            let (path, started_at) = (places.endpoint().to_owned(), Timestamp::from_millis(1));
+            let options = Options {
+                token: Some(secret.clone()),
+                endpoint: Some(Place { path, kind: Kind::Browser, started_at }),
+                ..Options::new("browser-mcp").expect("random bytes")
+            };
+            let (service, info) = bind(options).await.expect("a listener");
+            let stop = tokio_util::sync::CancellationToken::new();
+            serving.spawn(service.run(stop));
+            // As a server does that opens its listener.
+            let told = Pairing::new(info.port, &secret, &info.instance_id);
+            places.pair_all(&told).expect("paired");
+            served_on.set(Some(info.port));
+        };
+        install_during(&places, &folder, open).await.expect("installed");
+        assert_eq!(Some(pairing(&folder).port), served_on.get());
     }
 
     #[tokio::test]

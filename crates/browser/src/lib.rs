@@ -34,6 +34,8 @@ mod routes;
 
 mod rings;
 
+mod known;
+
 mod address;
 
 mod arguments;

@@ -288,6 +288,11 @@ impl Outbox {
         }
     }
 
+    /// Tells whether a browser is known.
+    pub(crate) fn has(&self, name: &Arc<str>) -> bool {
+        self.profiles.contains_key(name)
+    }
+
     /// Notes that a browser was heard of.
     pub(crate) fn heard(&mut self, now: Now, name: &Arc<str>) {
         if let Some(profile) = self.profiles.get_mut(name) {

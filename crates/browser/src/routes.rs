@@ -220,6 +220,9 @@ async fn events(State(bridge): State<Browser>, headers: HeaderMap, body: Bytes) 
     bridge.outbox().heard(bridge.clock().now(), &peer.name);
     match wire::items(&body) {
         Ok(items) => {
+            let is_there = |name: &Arc<str>| bridge.outbox().has(name);
+            bridge.tabs().keep_only(|name| *name == peer.name || is_there(name));
+            bridge.tabs().hear(&peer.name, &peer.session, &items);
             let (accepted, dropped) = bridge.rings().take(bridge.now(), &peer.name, &items);
             json(
                 StatusCode::OK,

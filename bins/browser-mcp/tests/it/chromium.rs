@@ -3,6 +3,7 @@
 //! A [`Rig`] is one server and one browser for all the steps of a test; one rig lives at a time, so that
 //! a busy machine starts one browser. Every wait ends with the condition itself.
 
+mod hard;
 mod pages;
 #[path = "../../src/demo/chromium.rs"]
 mod program;
@@ -158,6 +159,17 @@ impl Rig {
         panic!("{arguments} never came true: {answer}")
     }
 
+    /// Has every page of this browser crash.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn crash_pages(&self) {
+        let profile = self.folder.path().join("b/profile");
+        let renderers = renderers_of(&profile.to_string_lossy());
+        assert!(!renderers.is_empty(), "no process shows a page");
+        let pids = renderers.iter().map(u32::to_string);
+        let killed = std::process::Command::new("kill").arg("-SEGV").args(pids).status();
+        assert!(killed.expect("it runs").success());
+    }
+
     /// Ends the browser and then the server.
     pub(crate) async fn close(self) {
         let Self { server, chromium, pages, folder, _turn } = self;
@@ -167,4 +179,38 @@ impl Rig {
         assert!(said.is_ok(), "{said:?}");
         folder.close().expect("removed");
     }
+}
+
+/// Returns the processes that show pages, of the browser with a profile.
+#[cfg(target_os = "linux")]
+fn renderers_of(profile: &str) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let numbers = processes.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
+    let seen: Vec<(u32, u32, String)> = numbers.filter_map(of_process).collect();
+    let mut family: Vec<u32> = seen
+        .iter()
+        .filter(|(_, _, line)| line.contains(&format!("--user-data-dir={profile}")))
+        .map(|(pid, ..)| *pid)
+        .collect();
+    // Children of children, too: a renderer is one of a zygote's.
+    for _ in 0..4 {
+        let more = seen.iter().filter(|(_, parent, _)| family.contains(parent));
+        let more: Vec<u32> = more.map(|(pid, ..)| *pid).filter(|it| !family.contains(it)).collect();
+        family.extend(more);
+    }
+    let shows =
+        |line: &str| line.contains("--type=renderer") && !line.contains("extension-process");
+    seen.into_iter()
+        .filter(|(pid, _, line)| family.contains(pid) && shows(line))
+        .map(|it| it.0)
+        .collect()
+}
+
+/// Returns a process, its parent, and its command line.
+#[cfg(target_os = "linux")]
+fn of_process(pid: u32) -> Option<(u32, u32, String)> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+    Some((pid, parent, String::from_utf8_lossy(&line).into_owned()))
 }

@@ -1,6 +1,7 @@
 // Every action by its name: what does it, and whether it waits in the tab's lane or goes past it.
 
 import { answerDialog, dismissOpen, setPolicy } from "../tabs/dialogs.js";
+import { checkKind } from "../tabs/kinds.js";
 import { back, forward, navigate, reload, stopLoading, wakeTab } from "../tabs/navigation.js";
 import { sendNow } from "../tabs/observed.js";
 import { closeTab, listTabs, newTab, selectTab, setDefaultTab, targetTab } from "../tabs/tabs.js";
@@ -12,24 +13,24 @@ import { invalid } from "./errors.js";
 /** The longest that an answer waits for the events before it. */
 const EVENTS_MS = 1000;
 
-/** `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab. */
+/** `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab. `needs`: what has to be in the tab, a page with elements or any file. */
 const ACTIONS = {
-  execute_js: { in: "lane", act: executeJs },
+  execute_js: { in: "lane", needs: "file", act: executeJs },
   navigate: { in: "lane", act: navigate },
   back: { in: "lane", act: back },
   forward: { in: "lane", act: forward },
   reload: { in: "lane", act: reload },
-  click: { in: "lane", act: click },
-  hover: { in: "lane", act: hover },
-  type: { in: "lane", act: type },
-  fill: { in: "lane", act: fill },
-  press: { in: "lane", act: pressKey },
-  select: { in: "lane", act: select },
-  scroll: { in: "lane", act: scroll },
-  wait_for: { in: "lane", act: waitFor },
-  snapshot: { in: "lane", act: snapshot },
-  page_text: { in: "lane", act: pageText },
-  screenshot: { in: "lane", act: screenshot },
+  click: { in: "lane", needs: "page", act: click },
+  hover: { in: "lane", needs: "page", act: hover },
+  type: { in: "lane", needs: "page", act: type },
+  fill: { in: "lane", needs: "page", act: fill },
+  press: { in: "lane", needs: "page", act: pressKey },
+  select: { in: "lane", needs: "page", act: select },
+  scroll: { in: "lane", needs: "page", act: scroll },
+  wait_for: { in: "lane", needs: "page", act: waitFor },
+  snapshot: { in: "lane", needs: "page", act: snapshot },
+  page_text: { in: "lane", needs: "file", act: pageText },
+  screenshot: { in: "lane", needs: "file", act: screenshot },
   tab_close: { in: "tab", act: closeTab },
   tab_select: { in: "tab", act: selectTab },
   dialog: { in: "tab", act: answerDialog },
@@ -53,7 +54,8 @@ export async function perform(entry, run, own_port) {
   const action = actionOf(entry);
   run.own_port = own_port;
   if (action.in === "lane") {
-    await wakeTab(run.tab_id, run);
+    const tab = await wakeTab(run.tab_id, run);
+    if (action.needs) run.is_pdf = await checkKind(tab, action.needs === "file");
     run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
     if (action.act === navigate || action.act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
   }

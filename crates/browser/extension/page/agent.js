@@ -10,27 +10,28 @@ globalThis.raincheckAgent ??= (() => {
   // ---- acting ------------------------------------------------------------------------------
 
   /** Whether an element can be acted on now, and where. `why` says what is missing. */
-  async function locate(args) {
+  function locate(args) {
     const element = find(args);
     const what = describe(element);
     if (!isVisible(element)) return { why: `${what} is not visible` };
     if (args.enabled && fits(element, ":disabled, [aria-disabled=true]")) return { why: `${what} is disabled` };
     if (args.editable && (element.readOnly || !takesText(element))) return { why: `${what} cannot be edited` };
     bringIntoView(element, args.hit);
-    const before = boxOf(element);
-    await nextFrame();
     const box = boxOf(element);
-    if (Math.abs(box.x - before.x) > 1 || Math.abs(box.y - before.y) > 1) return { why: `${what} is moving` };
     const cover = args.hit ? coverOf(element) : null;
     if (cover) return { why: `${what} is covered by ${describe(cover)}` };
-    return { x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height, what, tag: element.localName, type: typeOf(element) };
+    return { x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height, what, tag: element.localName, type: typeOf(element), href: linkOf(element)?.href };
   }
 
-  function nextFrame() {
-    return new Promise((done) => {
-      setTimeout(done, 60);
-      requestAnimationFrame(() => requestAnimationFrame(done));
-    });
+  function linkOf(element) {
+    return nearest(element, "a[href], area[href]");
+  }
+
+  /** The next click on a link does what the page does with it, but does not follow it. */
+  function holdLink(args) {
+    const view = viewOf(find(args));
+    view.addEventListener("click", (event) => event.preventDefault(), { once: true });
+    return {};
   }
 
   /** What can be hit already is not scrolled: that would close a menu which closes on scroll. */
@@ -99,15 +100,11 @@ globalThis.raincheckAgent ??= (() => {
    * Where a frame inside this document is, for what is at a point in it: `{x, y, levels}` in the coordinates
    * of the outermost document that this world reaches, `levels` frames further out.
    */
-  async function place({ index, url, x, y, hit }) {
+  function place({ index, url, x, y, hit }) {
     const frame = frameAt(index, url);
     if (!frame) return { why: "its frame is not found" };
     if (!isVisible(frame)) return { why: "its frame is not visible" };
-    const at = pointIn(frame, x, y);
-    if (!isInWindow(frame, at)) {
-      frame.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
-      await nextFrame();
-    }
+    if (!isInWindow(frame, pointIn(frame, x, y))) frame.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
     const inner = pointIn(frame, x, y);
     const top = rootOf(frame).elementFromPoint?.(inner.x, inner.y);
     if (hit && top && top !== frame && !inside(top, frame)) return { why: `its frame is covered by ${describe(top)}` };
@@ -308,7 +305,7 @@ globalThis.raincheckAgent ??= (() => {
     return {};
   }
 
-  const methods = { openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot };
+  const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot };
 
   /** Answers `{value}`, or `{missing}` for what is not in the page, or `{error}` for what cannot be asked. */
   return async (method, args) => {

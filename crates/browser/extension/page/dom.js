@@ -37,12 +37,14 @@ globalThis.raincheckDom ??= (() => {
   const rectOf = uncurried(Element.prototype.getBoundingClientRect);
   const checkVisibility = uncurried(Element.prototype.checkVisibility);
   const tagOf = getter(Element, "tagName");
+  const kindOf = getter(Node, "nodeType");
   const documentOf = getter(Node, "ownerDocument");
   const childNodesOf = getter(Node, "childNodes");
   const parentOf = getter(Node, "parentElement");
   const isConnected = getter(Node, "isConnected");
   const textOf = getter(Node, "textContent");
   const isEditableHtml = getter(HTMLElement, "isContentEditable");
+  const allIn = uncurried(Element.prototype.getElementsByTagName);
   const inside = uncurried(Node.prototype.contains);
 
   const isHtml = (element) => element.namespaceURI === "http://www.w3.org/1999/xhtml";
@@ -219,15 +221,16 @@ globalThis.raincheckDom ??= (() => {
     let n_left = MAX_LOOKED_AT;
     const walk = (node) => {
       if (said.length > MAX_NAME || n_left-- <= 0) return;
-      if (node.nodeType === 3) return void (said += node.data);
-      if (node.nodeType !== 1 && node.nodeType !== 11) return;
-      if (node.nodeType === 1 && node !== element) {
+      const kind = kindOf(node);
+      if (kind === 3) return void (said += node.data);
+      if (kind !== 1) return;
+      if (node !== element) {
         if (attr(node, "aria-hidden") === "true") return;
         const { display, visibility } = getComputedStyle(node);
         if (display === "none" || visibility !== "visible") return;
         if (display !== "inline" && display !== "contents") said += " ";
       }
-      for (const child of node.nodeType === 1 ? shownIn(node) : node.childNodes) walk(child);
+      for (const child of shownIn(node)) walk(child);
     };
     walk(element);
     return squeeze(said);
@@ -265,7 +268,7 @@ globalThis.raincheckDom ??= (() => {
 
   return {
     Missing, INTERACTIVE, NAME_FROM_CONTENT, CHECKABLE, FRAMES, TARGETS, NOT_TYPED, counter,
-    attr, has, fits, nearest, one, rootOf, rectsOf, rectOf, tagOf, typeOf, documentOf, viewOf, isConnected, inside, isHtml,
+    attr, has, fits, nearest, one, rootOf, rectsOf, rectOf, tagOf, typeOf, kindOf, documentOf, viewOf, isConnected, inside, allIn, isHtml,
     find, query, innersOf, innerOf, shownIn, isVisible, focused, hasFocus, refOf, indexOf, pathTo,
     describe, roleOf, nameOf, valueOf, isEditable, squeeze,
   };

@@ -16,16 +16,21 @@ import { ask, reach } from "./reach.js";
 const CONSEQUENCE_MS = 80;
 const CONSEQUENCE_LIMIT_MS = 5000;
 const KEYED_CHARS = 200;
+const OTHER_PROGRAM = "other_program";
+const PAGES = new Set(["http:", "https:", "file:", "ftp:", "about:", "blob:", "data:", "javascript:", "filesystem:", "view-source:", "chrome:", "chrome-extension:"]);
 
 export async function click(params, run) {
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, hit: true });
   const double = params.double === true;
+  const scheme = outsideOf(place.href);
+  // The browser would ask the user, in the middle of the tab, which then takes no input until that is answered.
+  if (scheme) await ask(run, "holdLink", place.at);
   const done = await withConsequences(run, async () => {
     if (is_real) await press(run.tab_id, place, double ? 2 : 1);
     else await ask(run, "mouse", { ...place.at, kinds: ["pointerdown", "mousedown", "pointerup", "mouseup", "click", ...(double ? ["dblclick"] : [])] });
   });
-  return told(place, is_real, done);
+  return { ...told(place, is_real, done), ...(scheme && !done.end ? leftToUser(scheme) : {}) };
 }
 
 export async function hover(params, run) {
@@ -119,10 +124,11 @@ async function withConsequences(run, act) {
     seen.dialog = { type, message, outcome };
     if (outcome === "open") wake.dialog();
   });
-  const stopTab = watchTab(run.tab_id, (kind, { opened_tab_id }) => {
+  const stopTab = watchTab(run.tab_id, (kind, { opened_tab_id, url }) => {
     if (kind === "opened") seen.opened_tab_id = opened_tab_id;
     if (kind !== "asked" && kind !== "begun" && kind !== "moved") return;
     seen.is_asked = true;
+    if (kind === "asked") seen.outside = outsideOf(url);
     wake.asked();
   });
   const limited = { own_port: run.own_port, onStop: (stop) => run.onStop(stop), left_ms: Math.min(run.waitLimit(CONSEQUENCE_LIMIT_MS), CONSEQUENCE_LIMIT_MS) };
@@ -130,14 +136,31 @@ async function withConsequences(run, act) {
   const followed = follow(run.tab_id, limited).catch((error) => ({ kind: "failed", error }));
   const late = sleep(limited.left_ms, { kind: "slow" });
   try {
-    const value = await Promise.race([act(), is_open]);
+    const acted = act().catch(async (error) => {
+      // The browser takes the debugger away where a page hands over to another program.
+      await Promise.race([is_asked, sleep(CONSEQUENCE_MS)]);
+      if (!seen.outside) throw error;
+    });
+    const value = await Promise.race([acted, is_open]);
     await Promise.race([is_asked, is_open, followed, sleep(CONSEQUENCE_MS)]);
     if (!seen.is_asked || seen.dialog?.outcome === "open") return { value, ...seen };
+    // The browser hands it to another program, or asks the user; the page stays.
+    if (seen.outside) return { value, ...seen, end: leftToUser(seen.outside) };
     return { value, ...seen, end: await ending(run, await Promise.race([followed, late])) };
   } finally {
     stopDialogs();
     stopTab();
   }
+}
+
+function leftToUser(scheme) {
+  return { navigated: false, reason: OTHER_PROGRAM, scheme };
+}
+
+/** The scheme of an address that is for another program, such as `mailto:`. */
+function outsideOf(url) {
+  const scheme = /^[a-z][a-z\d+.-]*:/i.exec(url ?? "")?.[0].toLowerCase();
+  return scheme && !PAGES.has(scheme) ? scheme : undefined;
 }
 
 async function ending(run, end) {

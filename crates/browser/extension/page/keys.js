@@ -27,6 +27,10 @@ const MODIFIER_KEYS = [
 ];
 const SYMBOLS = { ";": ["Semicolon", 186], "=": ["Equal", 187], ",": ["Comma", 188], "-": ["Minus", 189], ".": ["Period", 190], "/": ["Slash", 191], "`": ["Backquote", 192], "[": ["BracketLeft", 219], "\\": ["Backslash", 220], "]": ["BracketRight", 221], "'": ["Quote", 222] };
 
+/** What a key writes with Shift, on the layout whose codes are told. */
+const SHIFTED = { "1": "!", "2": "@", "3": "#", "4": "$", "5": "%", "6": "^", "7": "&", "8": "*", "9": "(", "0": ")", "-": "_", "=": "+", "[": "{", "]": "}", "\\": "|", ";": ":", "'": '"', ",": "<", ".": ">", "/": "?", "`": "~" };
+const UNSHIFTED = Object.fromEntries(Object.entries(SHIFTED).map(([plain, shifted]) => [shifted, plain]));
+
 /** `Control+Shift+K` as `{key, code, keyCode, text?, modifiers}`, or null where there is no such key. */
 export function parseChord(chord) {
   const parts = chord === "+" ? ["+"] : chord.split(/\+(?!$)/);
@@ -36,10 +40,18 @@ export function parseChord(chord) {
     if (!MODIFIERS[part]) return null;
     modifiers |= MODIFIERS[part];
   }
-  const key = keyOf(last);
-  if (!key) return null;
+  const plain = keyOf(last);
+  if (!plain) return null;
+  const key = modifiers & MODIFIERS.Shift ? shifted(plain) : plain;
   // With Control, Alt or Meta a key is a command and writes nothing.
   return { ...key, text: modifiers & 7 ? undefined : key.text, modifiers };
+}
+
+/** A key as it is with Shift held. */
+function shifted(key) {
+  if ([...key.key].length !== 1 || key.key === " ") return key;
+  const written = SHIFTED[key.key] ?? (key.key.length === 1 ? key.key.toUpperCase() : key.key);
+  return { ...key, key: written, text: written };
 }
 
 /** One character or name of a key. */
@@ -51,6 +63,8 @@ export function keyOf(given) {
   if ([...name].length !== 1) return null;
   if (/^[a-z]$/i.test(name)) return { key: name, code: `Key${name.toUpperCase()}`, keyCode: name.toUpperCase().charCodeAt(0), text: name };
   if (/^\d$/.test(name)) return { key: name, code: `Digit${name}`, keyCode: name.charCodeAt(0), text: name };
+  const plain = UNSHIFTED[name];
+  if (plain !== undefined) return { ...keyOf(plain), key: name, text: name };
   const [code, keyCode] = SYMBOLS[name] ?? ["", 0];
   return { key: name, code, keyCode, text: name };
 }

@@ -2,7 +2,7 @@
 // It is made in slices, between which the page goes on; what changes meanwhile is shown as it is found.
 
 globalThis.raincheckOutline ??= (() => {
-  const { INTERACTIVE, NAME_FROM_CONTENT, CHECKABLE, FRAMES, TARGETS, attr, has, fits, one, rootOf, tagOf, documentOf, viewOf, isConnected, find, innerOf, shownIn, hasFocus, refOf, pathTo, roleOf, nameOf, valueOf, squeeze, counter } = globalThis.raincheckDom;
+  const { INTERACTIVE, NAME_FROM_CONTENT, CHECKABLE, FRAMES, TARGETS, attr, has, fits, one, rootOf, tagOf, kindOf, documentOf, viewOf, isConnected, allIn, find, innerOf, shownIn, hasFocus, refOf, pathTo, roleOf, nameOf, valueOf, squeeze, counter } = globalThis.raincheckDom;
 
   const SILENT = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK"]);
   const ENDS_HERE = new Set(["textbox", "searchbox", "combobox", "img"]);
@@ -53,13 +53,14 @@ globalThis.raincheckOutline ??= (() => {
   }
 
   function sizeOf(node) {
-    return node.nodeType === 1 ? 1 + node.getElementsByTagName("*").length : 1;
+    return kindOf(node) === 1 ? 1 + allIn(node, "*").length : 1;
   }
 
   /** Writes one node; what is in it comes next. What has no role of its own leaves only its children. */
   function look({ node, depth, in_pointer, is_hidden, is_label }, open, page) {
-    if (node.nodeType === 3) return is_hidden || is_label ? undefined : tellText(node, depth, page);
-    if (node.nodeType !== 1 || !isConnected(node)) return;
+    const kind = kindOf(node);
+    if (kind === 3) return is_hidden || is_label ? undefined : tellText(node, depth, page);
+    if (kind !== 1 || !isConnected(node)) return;
     const tag = tagOf(node);
     if (SILENT.has(tag) || attr(node, "aria-hidden") === "true") return;
     const style = viewOf(node)?.getComputedStyle(node);
@@ -78,7 +79,7 @@ globalThis.raincheckOutline ??= (() => {
       if (FRAMES.has(tag) && !innerOf(node)) page.holes.push({ line: page.lines.length - 1, path: pathTo(node), url: node.src ?? "", name: node.name ?? "", depth });
       if (NAME_FROM_CONTENT.has(role) && !one(node, TARGETS) && !holdsMore(node)) return;
     }
-    if (ENDS_HERE.has(role)) return;
+    if (ENDS_HERE.has(role) && !(role === "img" && one(node, TARGETS))) return;
     const is_name = tag === "LABEL" && node.control !== null;
     const inner = shownIn(node);
     for (let n = inner.length - 1; n >= 0; n--) open.push({ node: inner[n], depth: next, in_pointer: in_pointer || is_pointer, is_hidden: !is_shown, is_label: is_name });

@@ -7,6 +7,7 @@ import { frameOfRef, framesOf, ownFrames, pointInTab } from "./frames.js";
 
 const POLL_MS = [20, 50, 100, 100, 200];
 const ELEMENT_MS = 5000;
+const STILL_MS = 30;
 const READS = new Set(["snapshot", "text", "size", "check", "value"]);
 const MAX_READS = 3;
 
@@ -50,23 +51,34 @@ async function again(run, method, args, frame_id) {
 
 /**
  * Waits until an element is there, visible, still, and not covered; fails with what was missing last. The answer
- * has its middle in the coordinates of the tab, and `at`, which names it to `ask`.
+ * has its middle in the coordinates of the tab, and `at`, which names it to `ask`. Timed here: the timers of a page
+ * that is not in front are slow.
  */
 export async function reach(run, args, needs) {
   const limit = performance.now() + run.waitLimit(ELEMENT_MS);
   const picked = pick(args);
-  for (let tries = 0; ; tries++) {
+  let before = null;
+  for (let tries = 0; ; ) {
     const { reply, frame_id } = await locate(run, picked, needs);
     const place = reply.value && reply.value.why === undefined ? await inTab(run, reply.value, frame_id, needs) : null;
-    if (place && place.why === undefined) return { ...place, at: { ...picked, frame_id } };
+    const is_there = place !== null && place.why === undefined;
+    if (is_there && before && isNear(before, place)) return { ...place, at: { ...picked, frame_id } };
     if (reply.error !== undefined) throw invalid(reply.error);
     if (reply.gone && !(reply.gone.reason === "navigated")) throw reply.gone;
     if (run.ended) return new Promise(() => {});
     if (performance.now() > limit || (args.ref !== undefined && reply.missing)) {
-      throw notFound(reply.missing ?? place?.why ?? reply.value?.why ?? "the page was busy with a navigation");
+      const moves = is_there && before ? `${place.what} is moving` : undefined;
+      throw notFound(reply.missing ?? place?.why ?? reply.value?.why ?? moves ?? "the page was busy with a navigation");
     }
-    await pause(tries);
+    if (is_there) await sleep(before ? POLL_MS[1] : STILL_MS);
+    else await pause(tries++);
+    before = is_there ? place : null;
   }
+}
+
+/** Whether an element has stayed where it was. */
+function isNear(a, b) {
+  return Math.abs(a.x - b.x) <= 1 && Math.abs(a.y - b.y) <= 1;
 }
 
 /** Looks for an element in the page, and where it is not there in the frames of other origins. */
@@ -118,5 +130,9 @@ function notFound(message) {
 }
 
 function pause(tries) {
-  return new Promise((done) => setTimeout(done, POLL_MS[Math.min(tries, POLL_MS.length - 1)]));
+  return sleep(POLL_MS[Math.min(tries, POLL_MS.length - 1)]);
+}
+
+function sleep(ms) {
+  return new Promise((done) => setTimeout(done, ms));
 }

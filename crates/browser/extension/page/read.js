@@ -2,13 +2,15 @@
 //
 // `snapshot {selector?|ref?, depth?, max_nodes?, max_bytes?}` -> `{url, title, origin, text, left_out?}`; `text` is an indented accessibility
 //   tree with refs: `- button "Save" [ref=e12]`. A ref is good until the page is left.
-// `page_text {selector?|ref?}` -> `{url, title, origin, text, left_out?}`
+// `page_text {selector?|ref?}` -> `{url, title, origin, text, left_out?}`; of a PDF also `kind: "pdf"` and `pages`
 // `screenshot {full_page?, ref?|selector?}` -> `{mime: "image/jpeg", data, width, height, url, title}`
 // `wait_for {selector?|ref?|text?|url?, state?}` -> `{state, url, title, target?, waited_ms}`
 //
 // Frames are read along; `left_out` says in words what is not shown.
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
+import { textOfPdf } from "../pdf/text.js";
+import { unreadablePdf } from "../tabs/kinds.js";
 import { send, tryAttach } from "../tabs/sessions.js";
 import { call } from "./agents.js";
 import { frameAt, framesOf, ownFrames } from "./frames.js";
@@ -25,6 +27,8 @@ const FRAME_MS = 2000;
 const MAX_BYTES = 400_000;
 const MAX_TEXT_CHARS = 1_000_000;
 const MAX_NESTING = 8;
+const PDF_MS = 20_000;
+const MAX_PDF = 64 << 20;
 // The budget is over after the line that used it up.
 const MAX_LAST_LINE = 10_000;
 const STATES = ["visible", "hidden", "attached"];
@@ -45,6 +49,7 @@ export async function snapshot({ selector, ref, depth, max_nodes, max_bytes = MA
 }
 
 export async function pageText({ selector, ref }, run) {
+  if (run.is_pdf) return await pdfText(run);
   await tryAttach(run.tab_id);
   const { value: told, frame_id } = await askWhere(run, "text", { selector, ref });
   const page = new Whole(run, told, () => ({}));
@@ -53,6 +58,31 @@ export async function pageText({ selector, ref }, run) {
   if (text.length > MAX_TEXT_CHARS) left_out.push(`${text.length - MAX_TEXT_CHARS} more characters; pass a \`selector\` or \`ref\` for a part`);
   const said = left_out.map((one) => `\n[left out: ${one}]`).join("");
   return dropAbsent({ url: told.url, title: told.title, origin: told.origin, text: text.slice(0, MAX_TEXT_CHARS) + said, left_out: left_out.length > 0 ? left_out : undefined });
+}
+
+/** The file is fetched once more, as a rule from the browser's cache. */
+async function pdfText(run) {
+  const { url, title } = await chrome.tabs.get(run.tab_id);
+  const bytes = await pdfBytes(url);
+  const told = bytes && (await textOfPdf(bytes).catch(() => null));
+  if (!told) throw unreadablePdf();
+  const { left_out, n_pages } = told;
+  const text = told.text.toWellFormed();
+  if (text.length > MAX_TEXT_CHARS) left_out.push(`${text.length - MAX_TEXT_CHARS} more characters`);
+  if (/^(\[page \d+\]|\s)*$/.test(text)) left_out.push("all that the pages show: there is no text in them; take a screenshot");
+  const said = left_out.map((one) => `\n[left out: ${one}]`).join("");
+  return dropAbsent({ url, title, origin: new URL(url).origin, kind: "pdf", pages: n_pages, text: text.slice(0, MAX_TEXT_CHARS) + said, left_out: left_out.length > 0 ? left_out : undefined });
+}
+
+async function pdfBytes(url) {
+  if (!/^https?:/.test(url)) return null;
+  try {
+    const answer = await fetch(url, { credentials: "include", cache: "force-cache", redirect: "error", signal: AbortSignal.timeout(PDF_MS) });
+    if (!answer.ok || Number(answer.headers.get("content-length")) > MAX_PDF) return null;
+    return new Uint8Array(await answer.arrayBuffer());
+  } catch {
+    return null;
+  }
 }
 
 export async function waitFor({ selector, ref, text, url, state = "visible" }, run) {

@@ -63,6 +63,8 @@ async function byDebugger(script, run) {
   run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));
   try {
     let reply = await evaluate(tab_id, script, name, group);
+    // In a block a name may be declared that the page has declared, too.
+    if (isDeclaredAlready(reply)) reply = await evaluate(tab_id, `{ ${script}\n}`, name, group);
     if (script_id === undefined && isIllegalReturn(reply)) reply = await evaluate(tab_id, `(async () => {${script}\n})()`, name, group);
     // In REPL mode a promise is given back as it is.
     if (!reply.exceptionDetails && reply.result.subtype === "promise") {
@@ -101,6 +103,11 @@ function evaluate(tab_id, script, name, group) {
 /** A `return` outside a function is refused before anything of the script has run. */
 function isIllegalReturn({ exceptionDetails: told }) {
   return told !== undefined && !told.stackTrace && told.exception?.description === "SyntaxError: Illegal return statement";
+}
+
+/** A name that is declared already is refused before anything of the script has run. */
+function isDeclaredAlready({ exceptionDetails: told }) {
+  return told !== undefined && !told.stackTrace && /^SyntaxError: Identifier '.*' has already been declared$/.test(told.exception?.description ?? "");
 }
 
 async function valueOf(tab_id, remote) {

@@ -2,7 +2,7 @@
 // there are none it is the browser's own `innerText`.
 
 globalThis.raincheckText ??= (() => {
-  const { FRAMES, tagOf, innerOf, shownIn, pathTo, isHtml, viewOf } = globalThis.raincheckDom;
+  const { FRAMES, tagOf, kindOf, innerOf, shownIn, pathTo, isHtml, viewOf } = globalThis.raincheckDom;
 
   const SILENT = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"]);
 
@@ -40,8 +40,8 @@ globalThis.raincheckText ??= (() => {
   }
 
   function gatherNode(node, special, parts, style) {
-    if (node.nodeType === 3 && style.visibility === "visible") parts.push(style.whiteSpace.startsWith("pre") ? node.data : node.data.replace(/\s+/g, " "));
-    if (node.nodeType !== 1 || SILENT.has(tagOf(node))) return;
+    if (kindOf(node) === 3 && style.visibility === "visible") parts.push(style.whiteSpace.startsWith("pre") ? node.data : node.data.replace(/\s+/g, " "));
+    if (kindOf(node) !== 1 || SILENT.has(tagOf(node))) return;
     if (special.has(node)) return gather(node, special, parts);
     const display = viewOf(node)?.getComputedStyle(node).display ?? "none";
     if (display === "none") return;

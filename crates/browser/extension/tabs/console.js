@@ -2,6 +2,7 @@
 // debugger describes them: no getter, proxy trap or toJSON of the page runs for it.
 
 import { bounded, record } from "./observed.js";
+import { isSilent } from "./meter.js";
 import { on } from "./sessions.js";
 
 const LEVELS = { warning: "warning", warn: "warning", error: "error", assert: "error", debug: "debug", verbose: "debug", info: "info" };
@@ -9,10 +10,11 @@ const SILENT = new Set(["startGroupCollapsed", "endGroup", "clear", "profile", "
 
 export function watchConsole() {
   on("Runtime.consoleAPICalled", (tab_id, { type, args, stackTrace, timestamp }) => {
-    if (SILENT.has(type) && args.length === 0) return;
+    if (isSilent(tab_id, "Runtime") || (SILENT.has(type) && args.length === 0)) return;
     tell(tab_id, "console", LEVELS[type] ?? "log", format(args), stackTrace?.callFrames[0], timestamp);
   });
   on("Runtime.exceptionThrown", (tab_id, { exceptionDetails: told, timestamp }) => {
+    if (isSilent(tab_id, "Runtime")) return;
     const text = [told.text, told.exception && describe(told.exception)].filter(Boolean).join(" ");
     tell(tab_id, "exception", "error", text, told.stackTrace?.callFrames[0] ?? told, timestamp);
   });

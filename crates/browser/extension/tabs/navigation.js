@@ -15,6 +15,7 @@ const LOAD_MS = 2000;
 const SLACK_MS = 250;
 
 const watchers = new Set();
+const failures = new Map();
 
 export function watchNavigation() {
   const tell = (kind) => (details) => {
@@ -36,6 +37,16 @@ export function watchNavigation() {
   watchers.add(recordEvent);
 }
 
+/** Why the page that a tab shows could not be opened, as `{url, error}`, if that was seen. */
+export function failureIn(tab_id) {
+  return failures.get(tab_id);
+}
+
+/** Calls `watcher(kind, tab_id, details)` for what happens to any tab. */
+export function watchPages(watcher) {
+  watchers.add(watcher);
+}
+
 /** Calls `watcher(kind, details)` for what happens to one tab. Returns how to stop that. */
 export function watchTab(tab_id, watcher) {
   const filtered = (kind, id, details) => id === tab_id && watcher(kind, details);
@@ -47,7 +58,7 @@ export function watchTab(tab_id, watcher) {
 export function follow(tab_id, run, begin = () => {}) {
   const limit_ms = run.left_ms;
   return new Promise((resolve, reject) => {
-    const seen = { is_begun: false, url: "", is_committed: false };
+    const seen = { is_begun: false, url: "", is_committed: false, replaced: new Set() };
     const timers = new Map();
     const later = (name, ms, act) => timers.has(name) || timers.set(name, setTimeout(act, ms));
     const clear = (name) => (clearTimeout(timers.get(name)), timers.delete(name));
@@ -60,7 +71,11 @@ export function follow(tab_id, run, begin = () => {}) {
     };
     const forgetStop = run.onStop(() => end(resolve, { kind: "stopped" }));
     const act = {
-      begun: ({ url }) => (Object.assign(seen, { is_begun: true, url }), clear("aborted")),
+      begun: ({ url }) => {
+        if (seen.is_begun && url !== seen.url) seen.replaced.add(seen.url);
+        Object.assign(seen, { is_begun: true, url });
+        clear("aborted");
+      },
       committed: ({ url }) => (Object.assign(seen, { is_committed: true, url }), clear("aborted")),
       parsed: () => seen.is_committed && later("load", LOAD_MS, () => end(resolve, { kind: "page", url: seen.url, loaded: false })),
       loaded: () => seen.is_committed && end(resolve, { kind: "page", url: seen.url, loaded: true }),
@@ -68,8 +83,10 @@ export function follow(tab_id, run, begin = () => {}) {
       download: ({ url, file_name }) => !seen.is_committed && end(resolve, { kind: "download", url, file_name }),
       closed: () => end(reject, tabGone(tab_id, "unknown")),
       failed: ({ url, error }) => {
-        if (seen.url && url !== seen.url) return; // of a navigation that a newer one replaced
+        if (seen.is_committed && url !== seen.url) return;
         if (seen.is_committed) end(resolve, { kind: "page", url: seen.url, loaded: false });
+        // The address may be another than the one that was asked for: where redirects led to.
+        else if (seen.replaced.has(url)) return;
         // A download, an answer without content and a newer navigation all begin with this.
         else if (error === "net::ERR_ABORTED") later("aborted", ABORT_SETTLES_MS, () => end(resolve, { kind: "aborted", url }));
         else end(reject, unreachable(url, error));
@@ -146,6 +163,8 @@ function unreachable(url, error) {
 }
 
 function recordEvent(kind, tab_id, { url, error, transitionType }) {
+  if (kind === "committed" || kind === "closed") failures.delete(tab_id);
+  if (kind === "failed" && error !== "net::ERR_ABORTED") failures.set(tab_id, { url, error });
   if (kind === "committed") record({ kind: "navigation", tab_id, url: url.slice(0, 2048), transition: transitionType });
   if (kind === "failed" && error !== "net::ERR_ABORTED") record({ kind: "navigation", tab_id, url: url.slice(0, 2048), error });
 }

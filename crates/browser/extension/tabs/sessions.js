@@ -59,6 +59,12 @@ export async function tryAttach(tab_id) {
   }
 }
 
+/** Has the browser tell of a domain again, after it was asked to be silent about it. */
+export async function enableAgain(tab_id, domain) {
+  const [, params] = ENABLES.find(([method]) => method === `${domain}.enable`);
+  if (isAttached(tab_id)) await send(tab_id, `${domain}.enable`, params);
+}
+
 export function send(tab_id, method, params = {}) {
   return chrome.debugger.sendCommand({ tabId: tab_id }, method, params);
 }

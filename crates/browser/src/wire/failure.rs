@@ -44,6 +44,38 @@ const WEB_PAGE: Option<&str> = Some("navigate to a web page first");
 
 /// Every cause that the extension names. Another one is quoted.
 const REASONS: &[Reason] = &[
+    reason("browser_page", "this tab shows a page of the browser itself", WEB_PAGE),
+    reason(
+        "certificate_page",
+        "this tab shows the browser's warning of a certificate",
+        Some("navigate to another page, or have the user decide on the warning in the browser"),
+    ),
+    reason(
+        "error_page",
+        "this tab shows the browser's page about a failure",
+        Some("navigate to another page, or reload when the cause is gone"),
+    ),
+    reason("extension_page", "this tab shows a page of an extension", WEB_PAGE),
+    reason(
+        "page_crashed",
+        "the page crashed",
+        Some("reload it with interact {action: \"reload\"}, or navigate elsewhere"),
+    ),
+    reason(
+        "pdf",
+        "this tab shows a PDF in the browser's viewer",
+        Some(
+            "read it with observe page_text, take a screenshot, or fetch the file with execute_js: await (await fetch(location.href)).arrayBuffer()",
+        ),
+    ),
+    reason(
+        "view_source",
+        "this tab shows the source of a page",
+        Some(
+            "navigate to its address without `view-source:`, and read it with execute_js: await (await fetch(location.href)).text()",
+        ),
+    ),
+    reason("web_store", "this tab shows the store of extensions", WEB_PAGE),
     reason("browser_error", "the browser reported a failure", None),
     reason("debugger_refused", "the user closed the debugger of this tab", None),
     reason("element_not_ready", "the element is not there or cannot be acted on", SNAPSHOT),

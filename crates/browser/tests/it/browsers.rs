@@ -26,6 +26,30 @@ async fn a_command_goes_to_the_browser_that_it_names() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tab_alone_finds_its_browser() {
+    // [BROWSER-7]
+    let world = World::new();
+    let (one, two) = (world.extension("one", "1"), world.extension("two", "1"));
+    one.poll(SECOND).await;
+    two.poll(SECOND).await;
+    let events = json!([
+        { "kind": "tab", "tab_id": 7, "event": "open" }, { "kind": "tab", "tab_id": 8, "event": "open" },
+    ]);
+    one.ask("/events", Some(&events.to_string())).await;
+    let shared = json!({ "kind": "tab", "tab_id": 8, "event": "open" });
+    two.ask("/events", Some(&shared.to_string())).await;
+    // The other one polls; the tab is not its.
+    let mut held = std::pin::pin!(two.command());
+    assert!(timeout(SECOND, &mut held).await.is_err());
+    let id = world.script(7, "1").await;
+    assert!(is_about(&one.accept().await, id));
+    // A number that both use is refused before anything runs.
+    let id = world.script(8, "1").await;
+    let ended = world.end(id).await.record;
+    assert_eq!(ended.state, State::Failed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_command_that_names_none_goes_to_the_one_that_polls() {
     let world = World::new();
     let (one, two) = (world.extension("one", "1"), world.extension("two", "1"));

@@ -6,6 +6,7 @@
 //!
 //! - `/redirect?ADDRESS`: 302 to the address
 //! - `/status?N`: an answer with that status and no body
+//! - `/never`: no answer while the visitor waits
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -113,6 +114,11 @@ async fn answer(mut visitor: TcpStream, site: &Site) -> std::io::Result<()> {
     }
     let head = String::from_utf8_lossy(&head);
     let target = head.split(' ').nth(1).unwrap_or_default();
+    if target == "/never" {
+        // Until it goes away.
+        let _gone = visitor.read(&mut [0]).await?;
+        return Ok(());
+    }
     let Reply { status, headers, body } = site.reply(target);
     let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
     let length = body.len();
