@@ -8,9 +8,9 @@ import { inflateSync } from "node:zlib";
 import { hasRules, readRule, setOrigins, shown, whyClosed, whyFrameClosed } from "../extension/status/origins.js";
 import { Recent, detailOf } from "../extension/status/recent.js";
 import { askerOf, clock, endOf, hostOf, lasting, linkOf, noticeOf, span } from "../extension/status/words.js";
-import { record, sendEventsWith } from "../extension/tabs/observed.js";
+import { record, sendEventsWith, sendNow } from "../extension/tabs/observed.js";
 import { SIZES, pixels, svg } from "./draw-icons.mjs";
-import { Area, command, until } from "./fakes.mjs";
+import { Area, command } from "./fakes.mjs";
 
 const isOpen = () => true;
 const end = (id, status = "complete", more = {}) => ({ correlation_id: id, status, ...more });
@@ -159,7 +159,7 @@ test("what happens on a closed page is not recorded [BROWSER-27]", async () => {
   sendEventsWith(async (batch) => (sent.push(...batch), 200));
   for (const url of ["https://bank.example/balance", "https://open.example/"]) record({ kind: "navigation", tab_id: 1, url });
   record({ kind: "tab", tab_id: 1, event: "closed" });
-  await until(() => sent.length === 2);
+  await sendNow(60_000);
   assert.deepEqual(sent.map((event) => event.url), ["https://open.example/", undefined]);
   await setOrigins({ mode: "all_but", closed: [], open: [] }, storage);
 });
