@@ -158,9 +158,9 @@ test("what happens on a closed page is not recorded [BROWSER-27]", async () => {
   const sent = [];
   sendEventsWith(async (batch) => (sent.push(...batch), 200));
   for (const url of ["https://bank.example/balance", "https://open.example/"]) record({ kind: "navigation", tab_id: 1, url });
-  record({ kind: "tab", tab_id: 1, event: "closed" });
+  record({ kind: "tab", tab_id: 1, event: "updated", url: "https://bank.example/", title: "Balance: 5" });
   await sendNow(60_000);
-  assert.deepEqual(sent.map((event) => event.url), ["https://open.example/", undefined]);
+  assert.deepEqual(sent.map(({ kind, event, url, title }) => [kind, event, url, title]), [["navigation", undefined, "https://open.example/", undefined], ["tab", "updated", undefined, undefined]]);
   await setOrigins({ mode: "all_but", closed: [], open: [] }, storage);
 });
 

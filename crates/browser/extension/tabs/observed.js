@@ -32,7 +32,11 @@ export function sendEventsWith(post) {
 }
 
 export function record(event) {
-  if (event.url && whyClosed(event.url) !== null) return; // of an origin that the user closed
+  // Of a closed origin it is told that a tab is there, since commands look for it, and no more.
+  if (event.url && whyClosed(event.url) !== null) {
+    if (event.kind === "tab") record({ ...event, url: undefined, title: undefined });
+    return;
+  }
   if (waiting.length >= MAX_WAITING) {
     const oldest = waiting.shift();
     dropped.set(oldest.kind, (dropped.get(oldest.kind) ?? 0) + 1);
