@@ -198,3 +198,38 @@ async fn a_question_ends_with_a_cancel_and_with_the_time_to_answer() {
     let took = view.record.ended_at.expect("it ended").since(began);
     assert!((3600..3610).contains(&took.as_secs()), "{took:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn questions_that_are_asked_with_one_call_are_shown_from_the_first_moment_on() {
+    // [TASKS-6]
+    let tools = Functions::new().with(spec("ask"), |_, context: TaskContext| async move {
+        let one = context.request_input(question("a", 1)).await.expect("an answer");
+        let twice = vec![question("b", 2), question("b", 3)];
+        let too_many = (0..=MAX_OPEN).map(|n| question(&n.to_string(), 1)).collect();
+        for refused in [twice, too_many, vec![question("c", 1), question("no key", 1)]] {
+            let error = context.request_inputs(refused).await.expect_err("not so");
+            assert_eq!(error.kind, Kind::InvalidRequest);
+        }
+        // The first is known, and is not asked again.
+        let questions = vec![question("a", 1), question("b", 2), question("c", 3)];
+        let all = context.request_inputs(questions).await.expect("answers");
+        let all: Vec<&str> = all.iter().map(Json::get).collect();
+        text(&format!("{} {}", one.get(), all.join(" ")))
+    });
+    let world = World::new(tools);
+    let id = world.call("ask").await;
+    asks(&world, id, "a").await;
+    give(&world, id, "a", "1").await;
+    let mut watch = world.handle.watch(id);
+    loop {
+        let view = world.handle.status(&Scope::local(), id).await.expect("a task");
+        match view.record.asks.as_str() {
+            Some("b c") => break,
+            other => assert!(matches!(other, None | Some("a")), "one of two was seen: {other:?}"),
+        }
+        watch.changed().await;
+    }
+    give(&world, id, "c", "3").await;
+    give(&world, id, "b", "2").await;
+    assert_eq!(world.end(id).await.payload.expect("details").outcome, Some(text("1 1 2 3")));
+}
