@@ -84,16 +84,17 @@ impl Askable {
     }
 
     /// Asks the client that waits; where none does, or none that can answer, the task that runs asks for
-    /// input. `None` for what is no such question.
+    /// input. `owners` are those of the calls that are under way. `None` for what is no such question.
     pub(super) fn ask(
         &self,
         method: &str,
         params: Option<&RawValue>,
         running: Option<TaskContext>,
+        owners: &[Scope],
     ) -> Option<Answering> {
         let (method, capability) = QUESTIONS.iter().find(|(known, _)| *known == method)?;
         let params = params.map_or_else(Json::empty_object, |raw| Json::from_raw(raw.to_owned()));
-        let asked = match (self.whom(capability), running) {
+        let asked = match (self.whom(capability, owners), running) {
             (Ok(peer), _) => Asked::Client(peer),
             (Err(_), Some(task)) if *capability != "roots" => Asked::Task(task, self.key()),
             (Err(refusal), _) => Asked::Nobody(refusal),
@@ -107,9 +108,9 @@ impl Askable {
         open.next
     }
 
-    /// Finds whom a question is for. The other server does not say which call it is about: with open calls
-    /// of several owners no client is asked.
-    fn whom(&self, capability: &str) -> Result<Arc<dyn Peer>, RpcError> {
+    /// Finds whom a question is for. The other server does not say which call it is about: with calls of several
+    /// owners, open or under way in the background, no client is asked.
+    fn whom(&self, capability: &str, owners: &[Scope]) -> Result<Arc<dyn Peer>, RpcError> {
         let open = self.open();
         if !open.capabilities.contains_key(capability) {
             return Err(refused("the client has no answer to such questions"));
@@ -120,10 +121,9 @@ impl Askable {
                  wait for it",
             ));
         };
-        if open.calls.values().any(|(other, _)| other != scope) {
-            return Err(refused(
-                "several owners have open calls, and it is not known whose this is",
-            ));
+        let mut all = open.calls.values().map(|(owner, _)| owner).chain(owners);
+        if all.any(|other| other != scope) {
+            return Err(refused("several owners have calls, and it is not known whose this is"));
         }
         Ok(Arc::clone(peer))
     }
@@ -180,7 +180,12 @@ mod tests {
     }
 
     async fn ask(askable: &Askable) -> Result<String, String> {
-        let answer = askable.ask("elicitation/create", None, None).expect("a question").await;
+        ask_beside(askable, &[]).await
+    }
+
+    async fn ask_beside(askable: &Askable, owners: &[Scope]) -> Result<String, String> {
+        let answer =
+            askable.ask("elicitation/create", None, None, owners).expect("a question").await;
         answer.map(|json| json.get().to_owned()).map_err(|error| error.message)
     }
 
@@ -188,7 +193,7 @@ mod tests {
     async fn a_question_goes_to_who_waits_and_to_nobody_where_that_is_not_sure() {
         // [GATE-12] [SCOPE-1]
         let askable = Arc::new(Askable::default());
-        assert!(askable.ask("other/method", None, None).is_none());
+        assert!(askable.ask("other/method", None, None, &[]).is_none());
         assert!(ask(&askable).await.expect_err("it cannot").contains("no answer"));
         askable.greeted(&Json::parse(r#"{"elicitation":{}}"#).expect("JSON"));
         assert!(ask(&askable).await.expect_err("nobody").contains("nobody waits"));
@@ -196,6 +201,13 @@ mod tests {
         let second = askable.enter(&Scope::local(), Arc::new(Named("second")));
         assert_eq!(ask(&askable).await.as_deref(), Ok("\"second elicitation/create\""));
         drop(second);
+        // A task of another owner runs in the background, or its client asks in other ways.
+        let beside = [Scope::local(), Scope::new("other")];
+        assert!(ask_beside(&askable, &beside).await.expect_err("two").contains("several owners"));
+        assert_eq!(
+            ask_beside(&askable, &beside[..1]).await.as_deref(),
+            Ok("\"first elicitation/create\"")
+        );
         let other = askable.enter(&Scope::new("other"), Arc::new(Named("other")));
         assert!(ask(&askable).await.expect_err("two owners").contains("several owners"));
         drop((first, other));

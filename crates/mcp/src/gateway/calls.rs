@@ -69,6 +69,11 @@ impl Calls {
         all.values().next().filter(|_| all.len() == 1).map(|call| call.context.clone())
     }
 
+    /// Returns the owners of the calls that are under way.
+    pub(super) fn owners(&self) -> Vec<Scope> {
+        self.all().values().map(|call| call.owner.clone()).collect()
+    }
+
     /// Hears how far a call is.
     pub(super) fn progress(&self, params: &RawValue) {
         let Ok(said) = serde_json::from_str::<Said<'_>>(params.get()) else { return };

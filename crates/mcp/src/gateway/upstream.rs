@@ -402,7 +402,8 @@ impl Hears for Upstream {
     }
 
     fn asked(&self, method: &str, params: Option<&RawValue>) -> Answering {
-        if let Some(asking) = self.askable.ask(method, params, self.calls.only()) {
+        let (running, owners) = (self.calls.only(), self.calls.owners());
+        if let Some(asking) = self.askable.ask(method, params, running, &owners) {
             return asking;
         }
         let answer = match method {
