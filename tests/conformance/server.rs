@@ -10,9 +10,10 @@ use async_trait::async_trait;
 use raincheck::core::content::{Content, Json};
 use raincheck::core::error::{Error, Kind};
 use raincheck::core::input::InputRequest;
+use raincheck::core::lane;
 use raincheck::core::progress::Progress;
 use raincheck::core::task::Outcome;
-use raincheck::core::tool::{Hints, ToolSpec};
+use raincheck::core::tool::{Hints, Needs, ToolSpec};
 use raincheck::loopback::endpoint;
 use raincheck::mcp::{Answer, Call, Caller, Desk, Layer, Method, Refused, Shown};
 use raincheck::runtime::{Attempt, Functions, TaskContext};
@@ -37,6 +38,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Raincheck::builder()
         .server_info("conformance", "1.0.0")
         .tools(tools())
+        // A call that asks something and is not gone on with has its place until its time to answer is over, and
+        // some scenarios leave theirs so.
+        .lane("cpu_standard", lane::Config::new(64, 64))
         .layer(Fixtures)
         .listening(LoopbackConfig::new().announced_in(folder.path()));
     let stop = CancellationToken::new();
@@ -108,10 +112,11 @@ fn tools() -> Functions {
             vec![text("Multiple content types test:"), image(), mixed],
         ),
         says("test_tool_with_logging", vec![text("done")]),
+        says("test_logging_tool", vec![text("done")]),
     ] {
         tools = tools.with(spec, function);
     }
-    tools
+    asking(tools)
         .with(spec("test_error_handling", &none, &[]), |_, _| async {
             let words = "This tool intentionally returns an error for testing";
             Outcome::Failed(Error::new(Kind::ToolFailed, words))
@@ -125,7 +130,6 @@ fn tools() -> Functions {
             Outcome::Succeeded(vec![text(&format!("Hello, {name}!"))])
         })
         .with(long("slow_compute", &json!({"seconds": {"type": "number"}})), slow_compute)
-        .with(long("test_tool_with_task", &none), slow_compute)
         .with(
             long("confirm_delete", &json!({"filename": {"type": "string"}})),
             |_, context| async move { answered(ask(&context, "confirm").await) },
@@ -134,7 +138,7 @@ fn tools() -> Functions {
             let both = tokio::try_join!(ask(&context, "first"), ask(&context, "second"));
             answered(both.map(|(first, second)| format!("{first} {second}")))
         })
-        .with(long("failing_job", &none), |_, _| async {
+        .with(ToolSpec { needs: TASKS, ..long("failing_job", &none) }, |_, _| async {
             sleep(Duration::from_millis(300)).await;
             Outcome::Failed(Error::new(Kind::ToolFailed, "the job failed"))
         })
@@ -142,6 +146,101 @@ fn tools() -> Functions {
             sleep(Duration::from_millis(300)).await;
             Outcome::Failed(Error::new(Kind::WorkerLost, "the worker is gone"))
         })
+}
+
+/// What a tool needs whose result its client has to come back for.
+const TASKS: Needs = Needs { tasks: true, elicitation: false, sampling: false, roots: false };
+
+/// Tools that ask their client something in the course of the call.
+fn asking(tools: Functions) -> Functions {
+    let none = json!({});
+    let asks = |name: &str| spec(&format!("test_input_required_result_{name}"), &none, &[]);
+    let sampling = Needs { sampling: true, ..Needs::default() };
+    // Its client waits less than it takes after the answer.
+    let wait = Duration::from_secs(3);
+    let with_task = ToolSpec { wait, needs: TASKS, ..spec("test_tool_with_task", &none, &[]) };
+    tools
+        .with(with_task, |_, context| async move {
+            let said = rounds(&context, &[&[form("user_name", "name", "string")]]).await;
+            sleep(Duration::from_secs(8)).await;
+            said
+        })
+        .with(
+            ToolSpec { needs: sampling, ..spec("test_missing_capability", &none, &[]) },
+            |_, _| async { Outcome::Succeeded(vec![text("done")]) },
+        )
+        .with(spec("test_streaming_elicitation", &none, &[]), |_, context| async move {
+            rounds(&context, &[&[form("answer", "answer", "string")]]).await
+        })
+        .with(asks("elicitation"), |_, context| async move {
+            rounds(&context, &[&[form("user_name", "name", "string")]]).await
+        })
+        .with(asks("sampling"), |_, context| async move {
+            rounds(&context, &[&[sample("capital_question")]]).await
+        })
+        .with(asks("list_roots"), |_, context| async move {
+            rounds(&context, &[&[roots("client_roots")]]).await
+        })
+        .with(asks("request_state"), |_, context| async move {
+            match rounds(&context, &[&[form("confirm", "ok", "boolean")]]).await {
+                Outcome::Succeeded(_) => Outcome::Succeeded(vec![text("state-ok")]),
+                failed @ (Outcome::Failed(_) | Outcome::Cancelled) => failed,
+            }
+        })
+        .with(asks("tampered_state"), |_, context| async move {
+            rounds(&context, &[&[form("confirm", "ok", "boolean")]]).await
+        })
+        .with(asks("multiple_inputs"), |_, context| async move {
+            let all =
+                [form("user_name", "name", "string"), sample("greeting"), roots("client_roots")];
+            rounds(&context, &[&all]).await
+        })
+        .with(asks("multi_round"), |_, context| async move {
+            let steps = [form("step1", "name", "string"), form("step2", "color", "string")];
+            rounds(&context, &steps.each_ref().map(std::slice::from_ref)).await
+        })
+        .with(asks("capabilities"), |_, context| async move {
+            rounds(&context, &[&[form("name", "name", "string"), sample("greeting")]]).await
+        })
+}
+
+/// A question: its key, its method, and its parameters.
+type Question = (&'static str, &'static str, Value);
+
+fn form(key: &'static str, property: &str, form: &str) -> Question {
+    let schema = json!({"type": "object", "properties": { property: {"type": form} },
+        "required": [property]});
+    let params = json!({"mode": "form", "message": "Please answer", "requestedSchema": schema});
+    (key, "elicitation/create", params)
+}
+
+fn sample(key: &'static str) -> Question {
+    let content = json!({"type": "text", "text": "What is the capital of France?"});
+    let messages = json!([{"role": "user", "content": content}]);
+    (key, "sampling/createMessage", json!({"messages": messages, "maxTokens": 100}))
+}
+
+fn roots(key: &'static str) -> Question {
+    (key, "roots/list", json!({}))
+}
+
+/// Asks what stands in a round at once, and the rounds one after the other; answers with all that was said.
+async fn rounds(context: &TaskContext, rounds: &[&[Question]]) -> Outcome {
+    let mut said = Vec::new();
+    for round in rounds {
+        let questions =
+            round.iter().map(|(key, method, params)| InputRequest::new(*key, method, params));
+        let questions: Result<_, _> = questions.collect();
+        let answered = match questions {
+            Ok(questions) => context.request_inputs(questions).await,
+            Err(why) => Err(Error::new(Kind::ToolFailed, why.to_string())),
+        };
+        match answered {
+            Ok(answers) => said.extend(answers.iter().map(|answer| answer.get().to_owned())),
+            Err(error) => return Outcome::Failed(error),
+        }
+    }
+    Outcome::Succeeded(vec![text(&said.join(" "))])
 }
 
 /// A tool that takes longer than its caller waits.

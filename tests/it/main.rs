@@ -32,6 +32,7 @@ mod manners;
 mod places;
 #[cfg(target_os = "linux")]
 mod programs;
+mod rounds;
 #[cfg(target_os = "linux")]
 mod sdk;
 #[cfg(target_os = "linux")]

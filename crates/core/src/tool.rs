@@ -31,6 +31,21 @@ pub struct Hints {
     pub open_world: bool,
 }
 
+/// What a client must be able to do for a tool to be of use to it. A client of a revision in which each
+/// request says what its client can do is refused where something is missing [TASKS-8]; one of an older
+/// revision, which has no word for it, is served as it always was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Needs {
+    /// To follow a native MCP task: the tool has no use for a client that does not come back by itself.
+    pub tasks: bool,
+    /// To ask a person, by a form.
+    pub elicitation: bool,
+    /// To ask its model.
+    pub sampling: bool,
+    /// To name its roots.
+    pub roots: bool,
+}
+
 /// A tool as the engine sees it. Cloning shares the texts.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
@@ -70,6 +85,8 @@ pub struct ToolSpec {
     pub retry: retry::Policy,
     /// JSON Pointers of inputs that are redacted everywhere.
     pub sensitive: Arc<[String]>,
+    /// What a client must be able to do to call it by its name.
+    pub needs: Needs,
     /// What its entry in the list says beside this, an object; who lists it decides whether it is shown.
     pub meta: Option<Json>,
 }
@@ -98,6 +115,7 @@ impl ToolSpec {
             priority: 0,
             retry: retry::Policy::default(),
             sensitive: Arc::from([]),
+            needs: Needs::default(),
             meta: None,
         }
     }

@@ -134,6 +134,7 @@ pub(crate) async fn run(
     who: &mut Caller,
 ) -> Result<Told, Error> {
     request.is_inline = !wait.is_zero();
+    who.waits(wait);
     let accepted = match submit(engine, request, who).await? {
         Submission::Task(accepted) => accepted,
         Submission::Answer(outcome) => return Ok(Told::Memory(outcome)),
@@ -212,6 +213,7 @@ async fn until_told(
     on_disconnect: OnDisconnect,
     who: &mut Caller,
 ) -> Result<Told, Error> {
+    who.waits(wait);
     let subject = Subject::accepted(engine, &accepted.record);
     let gone = who.gone(wait);
     let view = if who.listener().is_some() {
@@ -220,6 +222,31 @@ async fn until_told(
         unless(gone, engine.wait_accepted(accepted, wait)).await.transpose()?
     };
     match view {
+        None => subject.abandon(on_disconnect, who).await,
+        Some(view) if is_told(&view) && who.leave_now() => Ok(Told::of(Box::new(view))),
+        Some(view) => {
+            drop(view);
+            Ok(Told::of(Box::new(subject.see(who).await?)))
+        }
+    }
+}
+
+/// Goes on with a call whose task asked its caller something, as [`run`] does with one that begins: waits until
+/// the task has ended, asks something else, or the wait is over. A question that is open is told at once.
+pub(crate) async fn go_on(engine: &Handle, id: TaskId, who: &mut Caller) -> Result<Told, Error> {
+    who.begins_nothing();
+    let subject = Subject { engine, id, accepted: None };
+    let record = subject.status(who).await?.record;
+    if record.state == State::Expired {
+        return Err(Error::new(Kind::Expired, "the retention of the task is over"));
+    }
+    let spec = engine.spec(record.task.tool.as_str());
+    let (wish, on_disconnect) =
+        spec.map_or((SURFACE_CAP, OnDisconnect::Detach), |spec| (spec.wait, spec.on_disconnect));
+    let wait = who.wait(who.effective_wait().unwrap_or(wish));
+    who.waits(wait);
+    let gone = who.gone(wait);
+    match subject.look(wait, who, pin!(gone)).await? {
         None => subject.abandon(on_disconnect, who).await,
         Some(view) if is_told(&view) && who.leave_now() => Ok(Told::of(Box::new(view))),
         Some(view) => {

@@ -1,5 +1,6 @@
 //! Who calls: the connection, how long it can be made to wait, and whom progress is told.
 
+mod abilities;
 mod ask;
 mod budget;
 mod key;
@@ -23,6 +24,7 @@ use raincheck_core::scope::Scope;
 use raincheck_core::trace::TraceContext;
 use raincheck_runtime::Request;
 
+pub(crate) use self::abilities::{Abilities, Declared};
 pub(crate) use self::budget::{Budget, SURFACE_CAP};
 pub(crate) use self::key::{Repeat, RequestKey};
 pub(crate) use self::leave::Leave;
@@ -75,13 +77,15 @@ impl fmt::Debug for Kept {
 pub struct Caller {
     connection: Connection,
     client: Option<Box<str>>,
-    /// The extensions that the request declares; `None` where its revision knows none.
-    extensions: Option<Vec<Box<str>>>,
+    /// What the request says that its client can do; `None` where its revision says nothing of it.
+    declared: Option<Declared>,
     /// The trace that the request belongs to.
     trace: Option<Arc<TraceContext>>,
     budget: Budget,
     /// How long the call waits for its task, as it was asked and within the budget.
     effective_wait: Option<Duration>,
+    /// Whether the call waits for its task.
+    is_waiting: bool,
     cancelled: CancellationToken,
     leave: Option<Arc<dyn Leave>>,
     turn: Option<Arc<Turn>>,
@@ -98,10 +102,11 @@ impl Caller {
         Self {
             connection,
             client: None,
-            extensions: None,
+            declared: None,
             trace: None,
             budget: Budget::new(arrival, most),
             effective_wait: None,
+            is_waiting: false,
             cancelled: CancellationToken::new(),
             leave: None,
             turn: None,
@@ -118,9 +123,9 @@ impl Caller {
         self
     }
 
-    /// Says which extensions of the protocol the request declares; `None` where its revision knows none.
-    pub(crate) fn declaring(mut self, extensions: Option<Vec<Box<str>>>) -> Self {
-        self.extensions = extensions;
+    /// Says what the request declares that its client can do; `None` where its revision says nothing of it.
+    pub(crate) fn declaring(mut self, declared: Option<Declared>) -> Self {
+        self.declared = declared;
         self
     }
 
@@ -199,14 +204,19 @@ impl Caller {
     /// that was not begun by a handshake of an older one.
     #[must_use]
     pub const fn has_extensions(&self) -> bool {
-        self.extensions.is_some()
+        self.declared.is_some()
     }
 
     /// Tells whether this very request declares an extension of the protocol.
     #[must_use]
     pub fn declares(&self, extension: &str) -> bool {
-        let declared = self.extensions.as_deref().unwrap_or_default();
-        declared.iter().any(|one| **one == *extension)
+        self.declared.as_ref().is_some_and(|declared| declared.has(extension))
+    }
+
+    /// Returns what this very request says that its client can be asked; `None` where its revision says
+    /// nothing of it.
+    pub(crate) fn abilities(&self) -> Option<Abilities> {
+        self.declared.as_ref().map(|declared| declared.abilities)
     }
 
     /// Returns the other end of the connection, for who may outlive the call.
@@ -236,6 +246,17 @@ impl Caller {
     pub(crate) fn asked_to_wait(&mut self, wish: Duration) -> Duration {
         self.effective_wait = Some(self.budget.within(wish));
         self.wait(wish)
+    }
+
+    /// Notes whether the call waits for its task: what a task asks within that wait, its caller can be asked
+    /// in the answer of the call [TASKS-9].
+    pub(crate) const fn waits(&mut self, wait: Duration) {
+        self.is_waiting = !wait.is_zero();
+    }
+
+    /// Tells whether the call [waited](Self::waits) for its task.
+    pub(crate) const fn has_waited(&self) -> bool {
+        self.is_waiting
     }
 
     /// Returns how long the call waits at the most, once it has [said so](Self::asked_to_wait).

@@ -14,6 +14,7 @@ mod registry;
 mod requests;
 mod result;
 mod roster;
+mod rounds;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use raincheck_core::content::Json;
 use raincheck_core::error::Error;
 use raincheck_core::store::Durability;
-use raincheck_core::tool::ToolSpec;
+use raincheck_core::tool::{Needs, ToolSpec};
 use raincheck_runtime::View;
 
 use crate::answer::{Answer, Refused};
@@ -127,6 +127,12 @@ pub trait Layer: fmt::Debug + Send + Sync + 'static {
     /// Returns the extension of the protocol that it serves, where it serves one.
     fn extension(&self) -> Option<Extension> {
         None
+    }
+
+    /// Tells whether a tool that needs this can only be called by a client that declares the layer's
+    /// extension.
+    fn is_needed(&self, _needs: Needs) -> bool {
+        false
     }
 
     /// Tells whether it answers `prompts/list` and `prompts/get`.

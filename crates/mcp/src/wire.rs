@@ -4,6 +4,7 @@ mod arguments;
 mod cursor;
 mod envelope;
 mod members;
+mod responses;
 mod schema;
 mod strict;
 
@@ -11,6 +12,7 @@ pub(crate) use self::arguments::{Argument, Fields, Whole, list};
 pub(crate) use self::cursor::Binding;
 pub(crate) use self::envelope::{Code, Id, Invalid, Message, parse};
 pub(crate) use self::members::Members;
+pub(crate) use self::responses::read as read_responses;
 pub(crate) use self::schema::Validators;
 pub(crate) use self::strict::read as read_strictly;
 

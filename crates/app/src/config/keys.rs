@@ -77,6 +77,11 @@ pub(super) const POLICY: &[Key] = &[
         Form::OneOf(&["detach", "cancel"]),
         "What becomes of a call without a task id when its caller goes away.",
     ),
+    key(
+        "needs_tasks",
+        Form::Flag,
+        "Whether it refuses clients that could follow native MCP tasks and do not (default false).",
+    ),
     key("idempotent", Form::Flag, "Whether it may be run twice without harm (default false)."),
     key("max_attempts", Form::Whole(1, 100), "How many attempts there may be (default 1)."),
     key(
@@ -224,6 +229,11 @@ pub(super) const WRAPPED: &[Key] = &[
         "on_disconnect",
         Form::OneOf(&["detach", "cancel"]),
         "What becomes of a call without a task id when its caller goes away (default cancel).",
+    ),
+    key(
+        "needs_tasks",
+        Form::Flag,
+        "Whether it refuses clients that could follow native MCP tasks and do not (default false).",
     ),
     key("idempotent", Form::Flag, "Whether it may be run twice without harm (default false)."),
     key("max_attempts", Form::Whole(1, 100), "How many attempts there may be (default 1)."),

@@ -58,6 +58,7 @@ wait_s = 0.5
 supports_cancel = false
 cancel_grace_s = 1
 on_exit = "stop"
+needs_tasks = true
 idempotent = true
 max_attempts = 3
 retry_backoff_s = 2
@@ -76,6 +77,8 @@ input_schema = { type = "object", properties = { frames = { type = "integer" } }
     assert_eq!(tool.spec.wait, Duration::from_millis(500));
     assert_eq!(tool.spec.run_timeout, Some(Duration::from_secs(600)));
     assert!(!tool.spec.supports_cancel && tool.spec.is_idempotent);
+    // [TASKS-8]
+    assert!(tool.spec.needs.tasks);
     assert_eq!(tool.spec.on_exit, OnExit::Stop);
     assert_eq!(tool.spec.retry.on, [Kind::WorkerLost, Kind::ToolFailed]);
     assert_eq!(tool.spec.retry.max_attempts, 3);
@@ -243,7 +246,7 @@ command = ["x"]
                |
              7 | wait = 3
                | ^^^^
-               = did you mean `wait_s`? known here: title, description, command, input_schema, read_only, destructive, lane, timeout_s, wait_s, supports_cancel, cancel_grace_s, on_exit, on_disconnect, idempotent, max_attempts, retry_backoff_s, retry_on, env, sensitive, log_quota_mb
+               = did you mean `wait_s`? known here: title, description, command, input_schema, read_only, destructive, lane, timeout_s, wait_s, supports_cancel, cancel_grace_s, on_exit, on_disconnect, needs_tasks, idempotent, max_attempts, retry_backoff_s, retry_on, env, sensitive, log_quota_mb
 
             raincheck.toml:8:8: `tools.render.lane` names no lane: "cpu_stand"
                |
@@ -540,7 +543,7 @@ fn what_runs_behind_the_gateway_is_said_for_all_tools_and_for_one() {
     // [GATE-11]
     let file = good(
         "[wrap]\nwait_s = 2\nrestarts = 0\n[wrapped.\"a b\"]\nlane = \"wrapped\"\nidempotent = true\n\
-         retry_on = [\"peer_lost\"]\nsensitive = [\"/token\"]\n",
+         needs_tasks = true\nretry_on = [\"peer_lost\"]\nsensitive = [\"/token\"]\n",
     );
     let Wrap { wait, restarts, tools, .. } = file.wrap;
     assert_eq!((wait, restarts), (Some(Duration::from_secs(2)), Some(0)));
@@ -549,6 +552,7 @@ fn what_runs_behind_the_gateway_is_said_for_all_tools_and_for_one() {
     let mut spec = ToolSpec::new("a b", "", Json::empty_object());
     tool.adjust(&mut spec);
     assert_eq!((spec.retry.on.len(), spec.sensitive.len()), (1, 1));
+    assert!(spec.needs.tasks);
     let problems =
         parse("[wrapped.x]\nlane = \"none\"\n", PathBuf::from("/"), Overrides::default());
     let text = problems

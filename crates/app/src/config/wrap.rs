@@ -42,6 +42,8 @@ pub struct Wrapped {
     pub supports_cancel: Option<bool>,
     /// What becomes of a call without a task id when its caller goes away.
     pub on_disconnect: Option<OnDisconnect>,
+    /// Whether its clients have to follow native MCP tasks.
+    pub needs_tasks: Option<bool>,
     /// Whether it may be run twice without harm.
     pub is_idempotent: Option<bool>,
     /// How many attempts there may be.
@@ -67,6 +69,7 @@ impl Wrapped {
         }
         spec.supports_cancel = said.supports_cancel.unwrap_or(spec.supports_cancel);
         spec.on_disconnect = said.on_disconnect.unwrap_or(spec.on_disconnect);
+        spec.needs.tasks = said.needs_tasks.unwrap_or(spec.needs.tasks);
         spec.is_idempotent = said.is_idempotent.unwrap_or(spec.is_idempotent);
         if let Some(is_idempotent) = said.is_idempotent {
             spec.hints.idempotent = is_idempotent;

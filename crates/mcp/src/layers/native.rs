@@ -18,6 +18,7 @@ use async_trait::async_trait;
 
 use raincheck_core::content::Json;
 use raincheck_core::error::Error;
+use raincheck_core::tool::Needs;
 use raincheck_runtime::View;
 
 use crate::caller::Caller;
@@ -49,6 +50,10 @@ impl Layer for NativeTasks {
 
     fn extension(&self) -> Option<Extension> {
         Some(Extension { id: EXTENSION, methods: methods::ALL })
+    }
+
+    fn is_needed(&self, needs: Needs) -> bool {
+        needs.tasks
     }
 
     /// What may not be kept gets no ticket, which promises that it can be read [TASKS-2].

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientCapabilities, CustomRequest, CustomResult,
-    DiscoverResult, ErrorCode, ExtensionCapabilities, Implementation, InitializeRequestParams,
+    DiscoverResult, ElicitationCapability, ErrorCode, Implementation, InitializeRequestParams,
     InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ServerConfig,
+    RootsCapabilities, SamplingCapability, ServerConfig,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -18,15 +18,18 @@ use tokio::time::Instant;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
+use raincheck_core::tool::Needs;
 use raincheck_core::trace::TraceContext;
 
 use super::flight::InFlight;
 use super::registry::{Owner, Registry};
-use super::requests::Written;
+use super::requests::{Retry, Written};
+use super::rounds::{self, Round};
 use super::{Server, line, lists, panics, peer, result};
-use crate::call::{Told, known_tool};
-use crate::caller::{Caller, Connection, Listener};
-use crate::surface::{Call, Extension, Method};
+use crate::answer::Refused;
+use crate::call::{Told, go_on, known_tool};
+use crate::caller::{Caller, Connection, Declared, Listener};
+use crate::surface::{Call, Extension, Method, Surface};
 
 /// Where a request of revision 2026-07-28 says what its client can do.
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -86,7 +89,7 @@ impl Session {
         });
         let caller = Caller::new(self.connection.clone(), arrival, most)
             .of_client(client.as_ref().map(|client| client.name.as_str()))
-            .declaring(self.extensions(context))
+            .declaring(self.declared(context))
             .in_trace(trace(context))
             .with_listener(listener)
             .with_peer(Box::new(peer::Client(context.peer.clone())));
@@ -99,23 +102,29 @@ impl Session {
         }
     }
 
-    /// Returns the extensions that a request declares; `None` where its revision knows none.
-    fn extensions(&self, context: &RequestContext<RoleServer>) -> Option<Vec<Box<str>>> {
+    /// Returns what a request declares that its client can do; `None` where its revision says nothing of it.
+    fn declared(&self, context: &RequestContext<RoleServer>) -> Option<Declared> {
         let version = context.meta.protocol_version()?;
         if self.is_of_handshake.load(Ordering::Acquire) || version < ProtocolVersion::V_2026_07_28 {
             return None;
         }
-        let declared = context.meta.get(CLIENT_CAPABILITIES).and_then(|all| all.get("extensions"));
-        let declared = declared.and_then(Value::as_object);
-        Some(declared.map_or_else(Vec::new, |all| all.keys().map(|id| (**id).into()).collect()))
+        let declared = context.meta.get(CLIENT_CAPABILITIES).and_then(Value::as_object);
+        Some(Declared::of(declared))
     }
 
     /// Makes a call: through the layers to its owner, and back.
-    async fn call(&self, call: Call, mut who: Caller) -> Result<CallToolResponse, ErrorData> {
+    async fn call(
+        &self,
+        call: Call,
+        retry: Option<&Retry>,
+        mut who: Caller,
+    ) -> Result<CallToolResponse, ErrorData> {
         let inner = &self.server.0;
         if who.is_cancelled() {
             return Err(over());
         }
+        let round = Round::read(&inner.desk, &call, retry, &who).await;
+        let round = round.map_err(|error| refused(&error))?;
         let mut roster = inner.roster();
         if roster.registry.owner(&call.tool).is_none() {
             // Its set may not know its tools yet.
@@ -146,17 +155,16 @@ impl Session {
                 }
             }
             Owner::Surface(surface) => {
+                self.suits(registry, &call.tool, &who)?;
                 let asked = call.clone();
-                let (told, is_seen) = match self.take(registry, call, &who).await {
-                    Ok(call) => (surface.call(&inner.desk, call, &mut who).await, true),
-                    Err(error) => (Err(error.into()), false),
-                };
-                let told = match told {
-                    Err(refused) => {
-                        Box::pin(self.server.as_repeated(refused, &asked, is_seen, &mut who)).await
+                let told = match round.id() {
+                    Some(id) => {
+                        let told = go_on(self.server.engine(), id, &mut who).await;
+                        Ok(told.map_err(|error| refused(&rounds::gone(error)))?)
                     }
-                    told => told,
+                    None => self.begin_call(registry, surface, call, &mut who).await,
                 };
+                let told = Box::pin(round.answer(&inner.desk, told, &mut who)).await;
                 if told.is_err() {
                     // What is refused begins no work; those after it do not wait for its answer.
                     who.begins_nothing();
@@ -167,6 +175,9 @@ impl Session {
                 }
                 let answer = match told {
                     Ok(Told::Live(view)) => {
+                        if let Some(question) = rounds::question(&inner.desk, &view, &asked, &who) {
+                            return Ok(line::verbatim_round(&question).into());
+                        }
                         let mut layers = registry.layers().iter().rev();
                         if let Some(ticket) =
                             layers.find_map(|layer| layer.ticket(&inner.desk, &view, &who))
@@ -182,6 +193,49 @@ impl Session {
             }
         };
         Ok(result::result(answer, inner.options.is_structured).into())
+    }
+
+    /// Hands a call to its surface.
+    async fn begin_call(
+        &self,
+        registry: &Registry,
+        surface: &dyn Surface,
+        call: Call,
+        who: &mut Caller,
+    ) -> Result<Told, Refused> {
+        let asked = call.clone();
+        let (told, is_seen) = match self.take(registry, call, who).await {
+            Ok(call) => (surface.call(&self.server.0.desk, call, who).await, true),
+            Err(error) => (Err(error.into()), false),
+        };
+        match told {
+            Err(refused) => Box::pin(self.server.as_repeated(refused, &asked, is_seen, who)).await,
+            told => told,
+        }
+    }
+
+    /// Looks whether a client can do what a tool needs of it, before anything is accepted [TASKS-8]. Where its
+    /// revision has no word for that, nothing is asked of it.
+    fn suits(&self, registry: &Registry, tool: &str, who: &Caller) -> Result<(), ErrorData> {
+        let (Some(abilities), Some(spec)) = (who.abilities(), self.server.engine().spec(tool))
+        else {
+            return Ok(());
+        };
+        if spec.needs == Needs::default() {
+            return Ok(());
+        }
+        let layers = registry.layers().iter().filter(|layer| layer.is_needed(spec.needs));
+        let missing = layers.filter_map(|layer| layer.extension());
+        let missing: Vec<_> = missing.filter(|one| !who.declares(one.id)).collect();
+        let lacks = abilities.lacks(spec.needs);
+        if missing.is_empty() && lacks == Needs::default() {
+            return Ok(());
+        }
+        let mut required = required(&missing);
+        required.elicitation = lacks.elicitation.then(ElicitationCapability::default);
+        required.sampling = lacks.sampling.then(SamplingCapability::default);
+        required.roots = lacks.roots.then(RootsCapabilities::default);
+        Err(ErrorData::missing_required_client_capability(required))
     }
 
     /// Answers a call of a tool that is not known, or not yet.
@@ -210,10 +264,7 @@ impl Session {
             return Ok(false);
         }
         if !who.declares(extension.id) {
-            let declared = (extension.id.to_owned(), JsonObject::new());
-            let mut required = ClientCapabilities::default();
-            required.extensions = Some(ExtensionCapabilities::from([declared]));
-            return Err(ErrorData::missing_required_client_capability(required));
+            return Err(ErrorData::missing_required_client_capability(required(&[extension])));
         }
         self.begin();
         Ok(true)
@@ -351,7 +402,7 @@ impl ServerHandler for Session {
         let call = Call { tool: request.name.into_owned(), arguments };
         let called = async {
             self.begin();
-            self.call(call, self.caller(&context)).await
+            self.call(call, context.extensions.get::<Retry>(), self.caller(&context)).await
         };
         panics::caught(called).await.unwrap_or_else(|_| Err(panicked()))
     }
@@ -374,6 +425,14 @@ impl ServerHandler for Session {
             false => Ok(answered),
         }
     }
+}
+
+/// Names extensions that a client would have to declare.
+fn required(extensions: &[Extension]) -> ClientCapabilities {
+    let named = extensions.iter().map(|one| (one.id.to_owned(), JsonObject::new()));
+    let mut required = ClientCapabilities::default();
+    required.extensions = (!extensions.is_empty()).then(|| named.collect());
+    required
 }
 
 /// Reads the trace that a request belongs to, as every revision may bring it in `_meta` [TRACE-1].

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResult, ContentBlock, CustomNotification, CustomResult, JsonRpcMessage,
-    JsonRpcVersion2_0, MetaObject, RequestId, ResultType, ServerNotification, ServerResult,
+    CallToolResult, ContentBlock, CustomNotification, CustomResult, InputRequiredResult,
+    JsonRpcMessage, JsonRpcVersion2_0, MetaObject, RequestId, ResultType, ServerNotification,
+    ServerResult,
 };
 use rmcp::service::TxJsonRpcMessage;
 use serde::Serialize;
@@ -23,6 +24,12 @@ use raincheck_core::content::Json;
 /// Holds an answer of a layer: the text of its JSON, which [`to_line`] writes as it is.
 pub(super) fn verbatim(answer: &Json) -> CustomResult {
     CustomResult::new(Value::String(answer.get().to_owned()))
+}
+
+/// Holds what a call is answered with that asks its client something: the text of its JSON, which [`to_line`]
+/// writes as it is. The protocol's own type would read the questions and write them anew.
+pub(super) fn verbatim_round(answer: &Json) -> InputRequiredResult {
+    InputRequiredResult::from_request_state(answer.get())
 }
 
 /// Holds a notification of a layer: the text of its parameters, which [`to_line`] writes as it is.
@@ -67,6 +74,12 @@ pub(crate) fn to_line(message: &TxJsonRpcMessage<RoleServer>) -> Option<Vec<u8>>
         }
         // No result of the protocol is a string: it is the text of one.
         if let ServerResult::CustomResult(CustomResult(Value::String(text))) = &response.result {
+            let result: &RawValue = serde_json::from_str(text).ok()?;
+            return written(&Response { jsonrpc, id, result });
+        }
+        if let ServerResult::InputRequiredResult(result) = &response.result
+            && let (None, Some(text)) = (&result.input_requests, &result.request_state)
+        {
             let result: &RawValue = serde_json::from_str(text).ok()?;
             return written(&Response { jsonrpc, id, result });
         }

@@ -5,8 +5,8 @@ use rmcp::model::{
     CustomResult, DiscoverRequest, ErrorData, Extensions, InitializeRequest, JsonObject,
     ListToolsRequest, PaginatedRequestParams, PingRequest, RequestId, RequestMetaObject,
 };
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use raincheck_core::content::Json;
@@ -16,6 +16,14 @@ use crate::wire::Id;
 /// The arguments of a call, or the parameters of another request, exactly as they came.
 #[derive(Clone, Debug)]
 pub(super) struct Written(pub(super) Json);
+
+/// What a call brings for questions that an earlier call of its client was answered with, as it was written.
+/// The revision of the call says whether it means anything.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Retry {
+    pub(super) responses: Option<Json>,
+    pub(super) state: Option<Json>,
+}
 
 /// Reads a request. Arguments of a call and parameters of a method that the protocol does not know stay
 /// the text they are.
@@ -78,12 +86,26 @@ fn call(text: &str) -> Result<(ClientRequest, Option<Written>), String> {
         name: Option<String>,
         #[serde(borrow)]
         arguments: Option<&'a RawValue>,
+        #[serde(default, borrow, rename = "inputResponses", deserialize_with = "as_it_is")]
+        responses: Option<&'a RawValue>,
+        #[serde(default, borrow, rename = "requestState", deserialize_with = "as_it_is")]
+        state: Option<&'a RawValue>,
     }
 
     let call: Call<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let name = call.name.ok_or("`name` is missing; it names the tool to call")?;
-    let request = CallToolRequest::new(CallToolRequestParams::new(name));
-    Ok((request.into(), Some(written(call.arguments))))
+    let mut request: ClientRequest = CallToolRequest::new(CallToolRequestParams::new(name)).into();
+    if call.responses.is_some() || call.state.is_some() {
+        let json = |raw: &RawValue| Json::from_raw(raw.to_owned());
+        let retry = Retry { responses: call.responses.map(json), state: call.state.map(json) };
+        extensions(&mut request).insert(retry);
+    }
+    Ok((request, Some(written(call.arguments))))
+}
+
+/// Reads a member that is there, `null` too.
+fn as_it_is<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 fn extensions(request: &mut ClientRequest) -> &mut Extensions {

@@ -661,6 +661,21 @@ async fn a_question_that_no_client_can_be_asked_is_the_tasks_own() {
     wrapped.session.good("give_task_input", &answer.to_string()).await;
     let end = wrapped.session.end_of(&task).await;
     assert_eq!(end["result"], json!({"action": "accept"}), "{end}");
+
+    // [TASKS-9] A client that is asked by the answer of its call, whatever other clients can do.
+    let options = raincheck_mcp::Options::new("0.0.0");
+    let mut session = wrapped.session.of_scope_with(Scope::local().as_str(), options);
+    let client = json!({"elicitation": {}});
+    let asked = session.ask_as(&client, "ask", json!({})).await["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let requests = asked["inputRequests"].as_object().expect("questions");
+    let (key, request) = requests.iter().next().expect("a question");
+    assert_eq!(request["params"]["message"], "Sure?", "{asked}");
+    let mut answers = json!({});
+    answers[key] = json!({"action": "decline"});
+    let retry = json!({"requestState": asked["requestState"], "inputResponses": answers});
+    let end = session.ask_as(&client, "ask", retry).await;
+    assert_eq!(end["result"]["content"][0]["text"], r#"{"action":"decline"}"#, "{end}");
 }
 
 /// A handler as others write them.

@@ -33,6 +33,7 @@ mod progress;
 #[cfg(feature = "url")]
 mod remote;
 mod repeats;
+mod rounds;
 mod session;
 mod submit;
 mod surface;

@@ -107,6 +107,7 @@ impl Policy<'_> {
             spec.wait = wait;
         }
         spec.supports_cancel = layers.find(|s| s.flag("supports_cancel")).unwrap_or(true);
+        spec.needs.tasks = layers.find(|s| s.flag("needs_tasks")).unwrap_or_default();
         spec.on_exit = match layers.find(|section| section.text("on_exit")) {
             Some("stop") => OnExit::Stop,
             _ => OnExit::Detach,

@@ -61,6 +61,7 @@ fn tool(own: &Section) -> Wrapped {
             "detach" => OnDisconnect::Detach,
             _ => OnDisconnect::Cancel,
         }),
+        needs_tasks: own.flag("needs_tasks"),
         is_idempotent: own.flag("idempotent"),
         max_attempts: small(own, "max_attempts"),
         backoff: own.seconds("retry_backoff_s"),

@@ -1,6 +1,5 @@
 //! The methods of the extension.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -8,15 +7,14 @@ use serde::Deserialize;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
-use raincheck_core::input::MAX_TEXT;
 use raincheck_core::lifecycle::State;
 use raincheck_core::task::TaskRecord;
-use raincheck_core::text;
 
 use super::task;
 use crate::call::read;
 use crate::caller::Caller;
 use crate::surface::{Desk, Method};
+use crate::wire::read_responses;
 
 const GET: &str = "tasks/get";
 const UPDATE: &str = "tasks/update";
@@ -71,22 +69,20 @@ async fn update(desk: &Desk, method: &Method, who: &Caller) -> Result<Json, Erro
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
-        input_responses: BTreeMap<String, Json>,
+        input_responses: Json,
     }
 
     let id = task_id(method)?;
     let params: Params = method.params.read().map_err(|_| {
-        let words = "`inputResponses` is missing, or is no object";
-        Error::new(Kind::InvalidParams, words)
+        Error::new(Kind::InvalidParams, "`inputResponses` is missing")
             .with_hint("send the answers by the keys of inputRequests")
     })?;
-    // All of them are looked at before the first one counts.
-    params.input_responses.iter().try_for_each(|(key, response)| is_response(key, response))?;
-    if params.input_responses.is_empty() {
+    let responses = read_responses(&params.input_responses)?;
+    if responses.is_empty() {
         let view = desk.engine().status(who.scope(), id).await?;
         is_there(&view.record)?;
     }
-    for (key, response) in params.input_responses {
+    for (key, response) in responses {
         let given = desk.engine().give_input(who.scope(), id, &key, response).await;
         if given.as_ref().is_err_and(|error| error.kind == Kind::Expired) {
             return Err(Error::not_found());
@@ -94,22 +90,6 @@ async fn update(desk: &Desk, method: &Method, who: &Caller) -> Result<Json, Erro
         given?;
     }
     Ok(acknowledged())
-}
-
-/// Looks whether an answer can be one.
-fn is_response(key: &str, response: &Json) -> Result<(), Error> {
-    let why = if !response.get().trim_start().starts_with('{') {
-        "is no object"
-    } else if response.get().len() > MAX_TEXT {
-        "is larger than 256 KiB"
-    } else {
-        return Ok(());
-    };
-    let key = text::escape(text::clip(key, 100)).into_owned();
-    Err(Error::new(Kind::InvalidParams, format!("the answer to `{key}` in `inputResponses` {why}"))
-        .with_hint(
-            "send the result of the request, such as {\"action\": \"accept\", \"content\": {}}",
-        ))
 }
 
 /// A task whose retention is over is as unknown as one that never was [TASKS-5].
