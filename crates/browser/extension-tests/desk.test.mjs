@@ -186,6 +186,7 @@ test("an origin that the user closed is left alone, and its caller is told [BROW
   await browser.settled();
   const { error } = browser.server.last("a");
   assert.deepEqual([browser.ran, error.code, error.reason, error.guarantee], [[], "url_blocked", "origin_closed", "not_executed"]);
+  assert.ok(!JSON.stringify(browser.server.last("a")).includes("shop.example"), "not even its name is told");
   const refused = await browser.ask("origins", { origins: { mode: "all_but", closed: ["no host!"], open: [] } });
   assert.match(refused.error, /no host!/);
   assert.deepEqual(refused.origins.closed, ["shop.example"]);

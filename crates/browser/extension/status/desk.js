@@ -2,7 +2,7 @@
 // while the user paused or where an origin is closed, and answers the extension's page.
 
 import { Badge } from "./badge.js";
-import { checkOrigin, hasRules, loadOrigins, originRules, setOrigins } from "./origins.js";
+import { closed, hasRules, loadOrigins, originRules, setOrigins, whyClosed } from "./origins.js";
 import { Pause } from "./pause.js";
 import { Recent } from "./recent.js";
 
@@ -80,7 +80,8 @@ export class Desk {
     this.#pause.check();
     const looked = run.tab_id === undefined ? null : this.#browser.tabs.get(run.tab_id).catch(() => null);
     if (looked && hasRules()) {
-      checkOrigin((await looked)?.url ?? "");
+      // Whose page it is stays the user's own: a caller could go through all tabs otherwise.
+      if (whyClosed((await looked)?.url ?? "") !== null) throw closed("the page in this tab is closed to commands");
       // A pause or a cancel may have come meanwhile.
       this.#pause.check();
       if (run.ended) throw new Error("it has ended");
