@@ -13,9 +13,9 @@ import { invalid } from "./errors.js";
 /** The longest that an answer waits for the events before it. */
 const EVENTS_MS = 1000;
 
-/** `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab. `needs`: what has to be in the tab, a page with elements or any file. */
+/** `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab. `needs`: what has to be in the tab, see `checkKind`. */
 const ACTIONS = {
-  execute_js: { in: "lane", needs: "file", act: executeJs },
+  execute_js: { in: "lane", needs: "script", act: executeJs },
   navigate: { in: "lane", act: navigate },
   back: { in: "lane", act: back },
   forward: { in: "lane", act: forward },
@@ -30,7 +30,7 @@ const ACTIONS = {
   wait_for: { in: "lane", needs: "page", act: waitFor },
   snapshot: { in: "lane", needs: "page", act: snapshot },
   page_text: { in: "lane", needs: "file", act: pageText },
-  screenshot: { in: "lane", needs: "file", act: screenshot },
+  screenshot: { in: "lane", needs: "seen", act: screenshot },
   tab_close: { in: "tab", act: closeTab },
   tab_select: { in: "tab", act: selectTab },
   dialog: { in: "tab", act: answerDialog },
@@ -55,7 +55,7 @@ export async function perform(entry, run, own_port) {
   run.own_port = own_port;
   if (action.in === "lane") {
     const tab = await wakeTab(run.tab_id, run);
-    if (action.needs) run.is_pdf = await checkKind(tab, action.needs === "file");
+    if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
     run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
     if (action.act === navigate || action.act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
   }

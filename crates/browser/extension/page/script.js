@@ -5,6 +5,7 @@
 
 import { CommandError, dropAbsent, invalid, navigatedAway, tabGone } from "../commands/errors.js";
 import { dismissOpen } from "../tabs/dialogs.js";
+import { isSilent, silences } from "../tabs/meter.js";
 import { watchTab } from "../tabs/navigation.js";
 import { SCRIPT_NAME, attach, on, send, stopScript } from "../tabs/sessions.js";
 import { readSetting, writeSetting } from "../tabs/settings.js";
@@ -55,6 +56,7 @@ async function byDebugger(script, run) {
   const name = `${SCRIPT_NAME}${++counter}.js`;
   const group = name;
   let script_id;
+  const watched = silences(tab_id, "Debugger");
   run.onEnd(on("Debugger.scriptParsed", (id, told) => id === tab_id && told.url === name && (script_id = told.scriptId)));
   settleOnNavigation(run, async () => {
     await dismissOpen(tab_id);
@@ -70,7 +72,7 @@ async function byDebugger(script, run) {
     if (!reply.exceptionDetails && reply.result.subtype === "promise") {
       reply = await send(tab_id, "Runtime.awaitPromise", { promiseObjectId: reply.result.objectId, generatePreview: false });
     }
-    if (reply.exceptionDetails) throw await thrown(tab_id, script_id !== undefined, reply.exceptionDetails);
+    if (reply.exceptionDetails) throw await thrown(tab_id, script_id !== undefined || isUnwatched(tab_id, watched), reply.exceptionDetails);
     return await valueOf(tab_id, reply.result);
   } catch (error) {
     if (error instanceof CommandError) throw error;
@@ -78,6 +80,11 @@ async function byDebugger(script, run) {
     if (/Promise was collected/.test(error.message)) return await new Promise(() => {});
     throw await cutShort(tab_id, error.message);
   }
+}
+
+/** Whether the browser may have taken the script without a word: the page makes too many to be told of each. */
+function isUnwatched(tab_id, watched) {
+  return isSilent(tab_id, "Debugger") || silences(tab_id, "Debugger") !== watched;
 }
 
 /** Why the debugger gave no answer: the page or the tab went away, or the debugger did. */

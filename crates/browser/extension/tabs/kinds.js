@@ -3,9 +3,9 @@
 
 import { CommandError } from "../commands/errors.js";
 import { failureIn, watchPages } from "./navigation.js";
-import { on } from "./sessions.js";
+import { isAttached, on } from "./sessions.js";
 
-const LOOK_MS = 300;
+const LOOK_MS = 3000;
 const ERROR_PAGE = /showing error page/i;
 const CERTIFICATE = /^net::ERR_(CERT|SSL)_/;
 
@@ -20,6 +20,11 @@ const HARMLESS = /^about:(blank|srcdoc)/i;
 
 const crashed = new Set();
 
+/** What the address of a page says of its kind, if that is one that cannot be read. */
+export function kindOf(address) {
+  return HARMLESS.test(address) ? undefined : BY_ADDRESS.find(({ pattern }) => pattern.test(address));
+}
+
 /** `onCrash(tab_id, error)` is told of a page that crashed. */
 export function watchCrashes(onCrash) {
   on("Inspector.targetCrashed", (tab_id) => {
@@ -33,15 +38,20 @@ function crash(guarantee) {
   return new CommandError(guarantee === "unknown" ? "peer_lost" : "tool_failed", "the page crashed", { guarantee, reason: "page_crashed", hint: "reload it with interact {action: \"reload\"}, or navigate elsewhere" });
 }
 
-/** Fails when the page in a tab is of a kind that cannot be read; `takes_pdf` is for what works on a PDF, too. Tells whether it is one. */
-export async function checkKind(tab, takes_pdf) {
-  const address = tab.url ?? "";
-  const known = HARMLESS.test(address) ? undefined : BY_ADDRESS.find(({ pattern }) => pattern.test(address));
+/**
+ * Fails when the page in a tab is of a kind that cannot be read. `needs` is what a command works on: a `page` with
+ * elements, any `file`, what takes a `script`, or what is to be `seen`. Tells whether it is a PDF, where that matters.
+ */
+export async function checkKind(tab, needs) {
+  const known = kindOf(tab.url ?? "");
   if (known) throw unreadable(known);
   if (crashed.has(tab.id)) throw crash("not_executed");
-  const type = await contentType(tab.id);
+  // The debugger stays in no page of the browser; and a page that is busy would not tell what it is.
+  if (needs === "seen" || (needs === "script" && isAttached(tab.id))) return false;
+  // Where the page is to be read anyway there is nothing to be gained by not waiting for it.
+  const type = await (needs === "script" ? Promise.race([contentType(tab.id), sleep(LOOK_MS, null)]) : contentType(tab.id));
   if (type === "error") throw errorPage(tab.id);
-  if (type === "application/pdf" && !takes_pdf) throw unreadablePdf();
+  if (type === "application/pdf" && needs === "page") throw unreadablePdf();
   return type === "application/pdf";
 }
 
@@ -51,11 +61,14 @@ export function unreadablePdf() {
   return unreadable({ reason: "pdf", what: "a PDF in the browser's viewer", hint });
 }
 
-/** The type of the document in a tab, `error` for a page of the browser about a failure, or null where that is not known soon. */
+/** The type of the document in a tab, `error` for a page of the browser about a failure, or null where that is not told. */
 async function contentType(tab_id) {
   const asked = chrome.scripting.executeScript({ target: { tabId: tab_id, frameIds: [0] }, injectImmediately: true, func: () => document.contentType });
-  const seen = asked.then(([{ result }]) => result, (error) => (ERROR_PAGE.test(error.message) ? "error" : null));
-  return await Promise.race([seen, new Promise((done) => setTimeout(done, LOOK_MS, null))]);
+  return await asked.then(([{ result }]) => result, (error) => (ERROR_PAGE.test(error.message) ? "error" : null));
+}
+
+function sleep(ms, value) {
+  return new Promise((done) => setTimeout(done, ms, value));
 }
 
 function errorPage(tab_id) {

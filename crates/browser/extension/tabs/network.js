@@ -9,7 +9,10 @@ const MAX_BODY_BYTES = 256 * 1024;
 const BODY_CHARS = 4096;
 const TEXT = /^(text\/|application\/(.+\+)?(json|xml|javascript|graphql|x-www-form-urlencoded))/;
 
+const MAX_ASKED = 16;
+
 const open = new Map();
+let n_asked = 0;
 const documents = new Map();
 
 export function watchNetwork() {
@@ -76,6 +79,9 @@ function wantsBody(one, bytes) {
 }
 
 async function bodyOf(tab_id, requestId) {
+  // A page that asks for very much at once has some of it told without what was answered.
+  if (n_asked >= MAX_ASKED) return {};
+  n_asked++;
   try {
     const { body, base64Encoded } = await send(tab_id, "Network.getResponseBody", { requestId });
     if (base64Encoded) return { binary: { bytes: Math.floor((body.length * 3) / 4) } };
@@ -83,6 +89,8 @@ async function bodyOf(tab_id, requestId) {
     return { body: bounded(body, BODY_CHARS), body_cut: body.length > BODY_CHARS || undefined };
   } catch {
     return {};
+  } finally {
+    n_asked--;
   }
 }
 

@@ -156,5 +156,11 @@ async fn values_are_read_as_they_are_whatever_a_page_replaced() {
         let console = rig.call("observe", read).await;
         assert_eq!(console["console"][0]["text"], "half \u{fffd} of one", "{console}");
     }
+    // 10.8 MB: below the limit of a post, above what servers take unless they are told otherwise.
+    let tab = rig.open(&rig.here("plain.html")).await;
+    let script = "Array.from({ length: 3 }, () => '\u{8336}'.repeat(1_200_000))";
+    let large = rig.end(json!({ "action": "execute_js", "script": script, "tab_id": tab })).await;
+    let kilobytes = large["data"]["size_kb"].as_f64().unwrap_or_else(|| panic!("{large}"));
+    assert!(kilobytes > 10_000.0, "{kilobytes}");
     rig.close().await;
 }
