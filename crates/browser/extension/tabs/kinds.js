@@ -11,10 +11,10 @@ const CERTIFICATE = /^net::ERR_(CERT|SSL)_/;
 
 /** The beginning of an address, what it is, and the way on. */
 const BY_ADDRESS = [
-  { pattern: /^view-source:/i, reason: "view_source", what: "the source of a page, which no extension can read", hint: "navigate to its address without `view-source:`, and read it with execute_js: await (await fetch(location.href)).text()" },
-  { pattern: /^(chrome|edge|brave|opera|vivaldi|chrome-search|chrome-untrusted|devtools|about):/i, reason: "browser_page", what: "a page of the browser itself, which no extension can read", hint: "navigate to a web page first" },
+  { pattern: /^view-source:/i, reason: "view_source", what: "the source of a page", hint: "navigate to its address without `view-source:`, and read it with execute_js: await (await fetch(location.href)).text()" },
+  { pattern: /^(chrome|edge|brave|opera|vivaldi|chrome-search|chrome-untrusted|devtools|about):/i, reason: "browser_page", what: "a page of the browser itself", hint: "navigate to a web page first" },
   { pattern: /^[a-z]+-extension:/i, reason: "extension_page", what: "a page of an extension", hint: "navigate to a web page first" },
-  { pattern: /^https:\/\/(chromewebstore\.google\.com|chrome\.google\.com\/webstore)(\/|$)/i, reason: "web_store", what: "the store of extensions, which no extension can read", hint: "navigate to another page" },
+  { pattern: /^https:\/\/(chromewebstore\.google\.com|chrome\.google\.com\/webstore)(\/|$)/i, reason: "web_store", what: "the store of extensions", hint: "navigate to another page" },
 ];
 const HARMLESS = /^about:(blank|srcdoc)/i;
 

@@ -135,13 +135,18 @@ async function travel(run, step) {
   const { tab_id } = run;
   if (!(await tryAttach(tab_id))) {
     const go = step < 0 ? chrome.tabs.goBack : chrome.tabs.goForward;
-    return await arrival(tab_id, run, await follow(tab_id, run, () => go(tab_id)));
+    const went = () => go(tab_id).catch((error) => Promise.reject(/next page in history/.test(error.message) ? noHistory(step) : error));
+    return await arrival(tab_id, run, await follow(tab_id, run, went));
   }
   const { currentIndex, entries } = await send(tab_id, "Page.getNavigationHistory");
   const entry = entries[currentIndex + step];
-  if (!entry) throw new CommandError("tool_failed", `there is no page to go ${step < 0 ? "back" : "forward"} to`, { guarantee: "not_executed", reason: "no_history" });
+  if (!entry) throw noHistory(step);
   checkUrl(entry.url, run.own_port);
   return await arrival(tab_id, run, await follow(tab_id, run, () => send(tab_id, "Page.navigateToHistoryEntry", { entryId: entry.id })));
+}
+
+function noHistory(step) {
+  return new CommandError("tool_failed", `there is no page to go ${step < 0 ? "back" : "forward"} to`, { guarantee: "not_executed", reason: "no_history" });
 }
 
 /** A tab that the browser had put away is loaded again before a command uses it. */
