@@ -8,6 +8,7 @@ import { Journal } from "./commands/journal.js";
 import { Runner } from "./commands/runner.js";
 import { isOwnPage, post } from "./link/server.js";
 import { Desk } from "./status/desk.js";
+import * as callers from "./tabs/callers.js";
 import { watchConsole } from "./tabs/console.js";
 import { setPolicy, watchDialogs } from "./tabs/dialogs.js";
 import { watchCrashes } from "./tabs/kinds.js";
@@ -17,6 +18,7 @@ import * as network from "./tabs/network.js";
 import { sendEventsWith } from "./tabs/observed.js";
 import * as sessions from "./tabs/sessions.js";
 import { readSetting } from "./tabs/settings.js";
+import { placeOf } from "./tabs/place.js";
 import { tellTabs, watchTabs } from "./tabs/tabs.js";
 
 const OFFSCREEN = "link/offscreen.html";
@@ -30,6 +32,7 @@ const runner = new Runner({
   journal,
   post: (items) => (desk.told(items), send("/query-result", items)),
   target: async (entry) => (desk.admit(), await target(entry)),
+  placeOf,
   perform: async (entry, run) => (await desk.begin(run), await perform(entry, run, (await paired())?.port)),
 });
 
@@ -53,6 +56,7 @@ chrome.tabs.onRemoved.addListener((tab_id) => {
   forgetMeter(tab_id);
   sessions.forgetTab(tab_id);
   network.forgetTab(tab_id);
+  background(callers.forgetTab(tab_id));
 });
 chrome.runtime.onInstalled.addListener(() => ensureOffscreen());
 chrome.runtime.onStartup.addListener(() => ensureOffscreen());

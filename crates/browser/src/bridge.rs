@@ -18,7 +18,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::configure::Choices;
+use crate::choices::{Caller, Choice, Choices};
 use crate::known::KnownTabs;
 use crate::lanes::Lanes;
 use crate::order::Order;
@@ -400,9 +400,15 @@ impl Browser {
         }
     }
 
-    /// Returns the tab that a caller's commands go to unless they name one.
-    pub(crate) fn default_tab(&self, scope: &Scope) -> Option<i64> {
-        self.choices().default_tab(scope)
+    /// Returns who gave a command.
+    pub(crate) fn caller_of(&self, scope: &Scope, id: TaskId) -> Caller {
+        self.choices().caller_of(scope, id)
+    }
+
+    /// Notes the tab that a command found, for what its caller gives next.
+    pub(crate) fn found(&self, caller: &Caller, id: TaskId, tab: i64) {
+        let browser = self.outbox().browser_of(id);
+        self.choices().choose(caller, id, Choice::Tab(tab, browser));
     }
 }
 

@@ -1,50 +1,12 @@
-//! What callers choose while the server runs.
+//! The limits that callers set while the server runs.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::scope::Scope;
 use serde::Serialize;
 
 use crate::arguments::Arguments;
 use crate::settings::Settings;
-
-/// How many owners have a tab of their own choice at the most.
-const MAX_SCOPES: usize = 1024;
-
-/// What callers chose.
-#[derive(Debug, Default)]
-pub(crate) struct Choices {
-    tabs: HashMap<Scope, i64>,
-}
-
-impl Choices {
-    pub(crate) fn default_tab(&self, scope: &Scope) -> Option<i64> {
-        self.tabs.get(scope).copied()
-    }
-
-    /// Sets the tab of an owner's commands, or with `None` lets the browser choose again.
-    ///
-    /// # Errors
-    /// `queue_full` when as many owners as there may be have one.
-    pub(crate) fn choose_tab(&mut self, scope: &Scope, tab: Option<i64>) -> Result<(), Error> {
-        match tab {
-            Some(tab) if self.tabs.len() < MAX_SCOPES || self.tabs.contains_key(scope) => {
-                self.tabs.insert(scope.clone(), tab);
-            }
-            Some(_) => {
-                let words = format!("{MAX_SCOPES} owners have a default tab of their own");
-                return Err(Error::new(Kind::QueueFull, words)
-                    .with_hint("name the tab in each command: tab_id"));
-            }
-            None => {
-                self.tabs.remove(scope);
-            }
-        }
-        Ok(())
-    }
-}
 
 /// The limits as `configure` tells them.
 #[derive(Debug, Serialize)]
@@ -96,24 +58,4 @@ pub(crate) fn set_limits(settings: &mut Settings, arguments: &Arguments) -> Resu
     }
     *settings = next;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_owner_too_many_is_told_that_its_tab_is_not_set() {
-        let mut choices = Choices::default();
-        let scope = |n: usize| Scope::new(format!("s{n}").as_str());
-        for n in 0..MAX_SCOPES {
-            choices.choose_tab(&scope(n), Some(7)).expect("room");
-        }
-        let error = choices.choose_tab(&scope(MAX_SCOPES), Some(7)).expect_err("no room");
-        assert_eq!(error.kind, Kind::QueueFull);
-        choices.choose_tab(&scope(0), Some(8)).expect("it has one");
-        choices.choose_tab(&scope(1), None).expect("gone");
-        choices.choose_tab(&scope(MAX_SCOPES), Some(7)).expect("room");
-        assert_eq!(choices.default_tab(&scope(0)), Some(8));
-    }
 }

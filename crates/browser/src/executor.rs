@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use raincheck_core::content::Content;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
+use raincheck_core::reply::Reply;
 use raincheck_core::task::Outcome;
 use raincheck_runtime::{Attempt, Executor, StartReport, StopReason, TaskContext};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -13,6 +15,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Browser;
+use crate::choices::Caller;
 use crate::order::Order;
 use crate::outbox::{Command, Move, Report, Stage};
 use crate::verdict::Verdict;
@@ -31,10 +34,8 @@ impl Executor for Browser {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
         match Order::read(&attempt) {
             Ok(mut order) => {
-                if order.is_about_a_tab {
-                    order.tab_id =
-                        order.tab_id.or_else(|| self.default_tab(&attempt.record.task.scope));
-                }
+                let caller = self.caller_of(&attempt.record.task.scope, context.id());
+                order.take_tab(self.choices().of(&caller));
                 if let Err(error) = self.find_browser(&mut order) {
                     return Outcome::Failed(error);
                 }
@@ -109,6 +110,8 @@ struct Run<'a> {
     reports: UnboundedReceiver<Report>,
     is_accepted: bool,
     has_ended: bool,
+    /// Who gave it, where the browser finds the tab or opens it.
+    finds_tab: Option<Caller>,
     /// This and the instants below are of the bridge's clock, which stands still while the server is
     /// stopped [LEASE-8].
     begun: Instant,
@@ -125,12 +128,14 @@ impl<'a> Run<'a> {
     fn new(
         bridge: &'a Browser,
         attempt: &Attempt,
-        order: Order,
+        mut order: Order,
         context: TaskContext,
         stage: Stage,
     ) -> Self {
         let (sender, reports) = mpsc::unbounded_channel();
         let limits = &attempt.record.task.limits;
+        let caller = bridge.caller_of(&attempt.record.task.scope, context.id());
+        let is_anew = order.take_tab(bridge.choices().of(&caller));
         let command = Command {
             fence: attempt.record.fence,
             attempt: attempt.record.attempt,
@@ -138,6 +143,8 @@ impl<'a> Run<'a> {
             what: order.what.into(),
             target: order.browser,
             tab_id: order.tab_id,
+            caller: caller.clone(),
+            is_anew,
             params: order.params,
             accept: limits.accept,
             run: limits.run_timeout.unwrap_or(NEVER),
@@ -156,6 +163,7 @@ impl<'a> Run<'a> {
             reports,
             is_accepted: stage == Stage::Accepted,
             has_ended: false,
+            finds_tab: order.tab_id.is_none().then_some(caller),
             begun: bridge.clock().now().awake,
             give_up: None,
             unheard,
@@ -201,6 +209,9 @@ impl<'a> Run<'a> {
                 // Any word about a command says that it was taken on.
                 self.accept().await;
                 self.has_ended = true;
+                if let (Some(caller), Some(tab)) = (&self.finds_tab, tab_of(&outcome)) {
+                    self.bridge.found(caller, self.context.id(), tab);
+                }
                 Step::End(outcome)
             }
             Report::GivenBack => self.give_back().await,
@@ -288,6 +299,13 @@ impl<'a> Run<'a> {
         };
         Step::End(Outcome::Failed(Error::new(Kind::PeerLost, words)))
     }
+}
+
+/// Returns the tab that a command was done in.
+fn tab_of(outcome: &Outcome) -> Option<i64> {
+    let Outcome::Succeeded(parts) = outcome else { return None };
+    let Content::Json(json) = parts.first()? else { return None };
+    json.read::<Reply<'_>>().ok()?.target
 }
 
 impl Drop for Run<'_> {

@@ -48,6 +48,7 @@ mod shape;
 
 mod views;
 
+mod choices;
 mod configure;
 
 mod specs;

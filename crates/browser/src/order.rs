@@ -10,14 +10,15 @@ use serde_json::value::RawValue;
 
 use crate::actions::{ACTIONS, Entry, SETTINGS, VIEWS};
 use crate::arguments::Arguments;
+use crate::choices::Choice;
 use crate::lanes;
 use crate::specs;
 
 /// What `observe` shows that the surface answers itself.
 const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_commands"];
 
-/// What is done to a tab beside its lane: to the default tab unless another is named.
-const ABOUT_A_TAB: &[&str] = &["tab_close", "tab_select", "dialog"];
+/// What is done to no tab that was there before.
+const ABOUT_NO_TAB: &[&str] = &["tab_new", "tabs", "dialog_policy", "engine"];
 
 /// A tool of the set.
 pub(crate) struct Named {
@@ -45,8 +46,8 @@ pub(crate) struct Order {
     pub(crate) browser: Option<Arc<str>>,
     /// The tab, where one was named or chosen.
     pub(crate) tab_id: Option<i64>,
-    /// Whether it is done to a tab, though beside the tab's lane.
-    pub(crate) is_about_a_tab: bool,
+    /// Whether it is done to a tab.
+    is_about_a_tab: bool,
     /// What goes over the wire.
     pub(crate) params: Json,
 }
@@ -65,12 +66,30 @@ impl Order {
         members.insert("action".to_owned(), chosen);
         let arguments = Arguments::read(inputs)?;
         Ok(Self {
-            is_about_a_tab: ABOUT_A_TAB.contains(&what.as_str()),
+            is_about_a_tab: !ABOUT_NO_TAB.contains(&what.as_str()),
             what,
             browser: arguments.text("browser_id").map(Arc::from),
             tab_id: arguments.whole("tab_id").or_else(|| lanes::tab_of(lane)),
             params: Json::of(&members).map_err(|error| unread(&error))?,
         })
+    }
+
+    /// Takes the tab of its caller where it names none. Tells whether the caller gave its tab up, so that the
+    /// browser has to find one anew.
+    pub(crate) fn take_tab(&mut self, choice: Option<&Choice>) -> bool {
+        if !self.is_about_a_tab {
+            return false;
+        }
+        match choice {
+            Some(Choice::Tab(tab, browser)) => {
+                if *self.tab_id.get_or_insert(*tab) == *tab && self.browser.is_none() {
+                    self.browser.clone_from(browser);
+                }
+                false
+            }
+            Some(Choice::Front) => self.tab_id.is_none(),
+            None => false,
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::choices::Caller;
 use crate::verdict::Verdict;
 use crate::wire::{Delivery, Stopping};
 
@@ -56,6 +57,9 @@ pub(crate) struct Command {
     /// The browser that has to run it; `None` is whichever is there.
     pub(crate) target: Option<Arc<str>>,
     pub(crate) tab_id: Option<i64>,
+    pub(crate) caller: Caller,
+    /// Whether its caller gave up the tab that the browser may know of it.
+    pub(crate) is_anew: bool,
     pub(crate) params: Json,
     pub(crate) accept: Duration,
     pub(crate) run: Duration,
@@ -372,6 +376,11 @@ impl Outbox {
         }
     }
 
+    /// Returns the browser that has a command.
+    pub(crate) fn browser_of(&self, id: TaskId) -> Option<Arc<str>> {
+        self.commands.get(&id)?.browser.clone()
+    }
+
     /// Returns when the browser that has a command was last heard of; `None` when none has it.
     pub(crate) fn last_word(&self, now: Now, id: TaskId) -> Option<Instant> {
         let browser = self.commands.get(&id)?.browser.as_ref()?;
@@ -449,6 +458,8 @@ impl Outgoing {
             attempt: command.attempt,
             fence: command.fence,
             tab_id: command.tab_id,
+            caller: &command.caller,
+            is_anew: command.is_anew,
             accept_ms: millis(command.accept),
             deadline_ms: millis(command.run),
         };

@@ -22,7 +22,7 @@ pub(crate) fn shaped(what: &str, outcome: Outcome) -> Outcome {
     let [Content::Json(json)] = parts.as_slice() else { return outcome };
     let Ok(reply) = json.read::<Reply<'_>>() else { return outcome };
     match what {
-        "screenshot" => screenshot(&reply).unwrap_or(outcome),
+        "screenshot" => screenshot(reply).unwrap_or(outcome),
         _ if is_view_or_action(what) => match arrived(&reply) {
             Some(error) => Outcome::Failed(error),
             None => outcome,
@@ -53,7 +53,7 @@ fn arrived(reply: &Reply<'_>) -> Option<Error> {
 }
 
 /// Takes an image out of the JSON that it came in.
-fn screenshot(reply: &Reply<'_>) -> Option<Outcome> {
+fn screenshot(reply: Reply<'_>) -> Option<Outcome> {
     #[derive(Deserialize)]
     struct Shot {
         mime: String,
@@ -75,6 +75,9 @@ fn screenshot(reply: &Reply<'_>) -> Option<Outcome> {
         engine: reply.engine.clone(),
         target: reply.target,
         origin: reply.origin.clone(),
+        title: reply.title,
+        is_found: reply.is_found,
+        opened: reply.opened,
         truncated: false,
     };
     let json = reply.to_json().ok()?;

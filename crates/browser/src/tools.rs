@@ -7,7 +7,6 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::retry;
-use raincheck_core::scope::Scope;
 use raincheck_core::task::{Limits, Outcome};
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
@@ -17,6 +16,7 @@ use crate::actions::{Place, Rule, WHERE};
 use crate::address;
 use crate::arguments::{Arguments, Form};
 use crate::bridge::Browser;
+use crate::choices::{Caller, Choice};
 use crate::configure::{Limits as ToldLimits, set_limits};
 use crate::lanes;
 use crate::order::{Named, named};
@@ -57,16 +57,18 @@ impl ToolSet for Browser {
         }
         let lane = match entry.place {
             Place::Here => {
-                return self.answer(entry.name, &arguments, &call.scope).map(Route::Answer);
+                return self.answer(entry.name, &arguments, call).map(Route::Answer);
             }
             Place::Control => LaneId::from(lanes::CONTROL),
             Place::Tab => {
-                let tab = arguments.whole("tab_id").or_else(|| self.default_tab(&call.scope));
+                let tab = arguments.whole("tab_id");
+                let tab = tab.or_else(|| self.choices().tab_of(&caller_of(call)));
                 lanes::of_tab(arguments.text("browser_id"), tab)
             }
         };
         self.check_owner().await?;
         self.ensure_lane(&lane).await?;
+        self.note(call, entry.name, &arguments);
         Ok(Route::Task(Box::new(self.placement(lane))))
     }
 
@@ -94,8 +96,19 @@ impl Browser {
         TaskPlan { lane, waiting: None, limits, retry: retry::Policy::default() }
     }
 
+    /// Notes who gives a command, and which tab is the caller's from now on. To close a tab is not to
+    /// work in it.
+    fn note(&self, call: &Call, what: &str, arguments: &Arguments) {
+        let mut choices = self.choices();
+        choices.note_call(call.id, call.connection.as_deref());
+        if let Some(tab) = arguments.whole("tab_id").filter(|_| what != "tab_close") {
+            let browser = arguments.text("browser_id").map(Arc::from);
+            choices.choose(&caller_of(call), call.id, Choice::Tab(tab, browser));
+        }
+    }
+
     /// Answers from memory [QUEUE-4].
-    fn answer(&self, what: &str, arguments: &Arguments, scope: &Scope) -> Result<Outcome, Error> {
+    fn answer(&self, what: &str, arguments: &Arguments, call: &Call) -> Result<Outcome, Error> {
         if let Some(shelf) = Shelf::of_view(what) {
             return views::events(self, shelf, arguments);
         }
@@ -103,7 +116,12 @@ impl Browser {
             "health" => views::health(self),
             "default_tab" => {
                 let tab = arguments.whole("tab_id");
-                self.choices().choose_tab(scope, tab)?;
+                let browser = arguments.text("browser_id").map(Arc::from);
+                let choice = tab.map_or(Choice::Front, |tab| Choice::Tab(tab, browser));
+                let mut choices = self.choices();
+                choices.note_call(call.id, call.connection.as_deref());
+                choices.choose(&caller_of(call), call.id, choice);
+                drop(choices);
                 views::told(&json!({ "default_tab": tab }))
             }
             "limits" => {
@@ -119,6 +137,10 @@ impl Browser {
             _ => Err(Error::new(Kind::InvalidParams, format!("nothing is known of `{what}`"))),
         }
     }
+}
+
+fn caller_of(call: &Call) -> Caller {
+    Caller::new(&call.scope, Some(call.connection.as_deref().unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -2,14 +2,17 @@
 
 mod failure;
 
+use failure::Place;
+
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::choices::Caller;
 use raincheck_core::content::{Content, Json, MAX_DEPTH};
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, Spelling, TaskId};
 use raincheck_core::progress::Progress;
-use raincheck_core::reply::Reply;
+use raincheck_core::reply::{Opened, Reply};
 use raincheck_core::task::Outcome;
 use raincheck_core::text;
 use serde::de::{self, SeqAccess, Visitor};
@@ -31,6 +34,11 @@ pub(crate) struct Delivery<'a> {
     pub(crate) fence: Fence,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tab_id: Option<i64>,
+    /// Who gave it.
+    pub(crate) caller: &'a Caller,
+    /// Whether what the extension remembers of the caller's tab is over.
+    #[serde(rename = "anew", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_anew: bool,
     /// From the delivery to the end of the time to accept it.
     pub(crate) accept_ms: u64,
     /// From the acceptance to the end of the run.
@@ -84,9 +92,27 @@ pub(crate) struct Item<'a> {
     tab_id: Option<i64>,
     #[serde(borrow)]
     origin: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    title: Option<Cow<'a, str>>,
+    /// Whether the extension took the tab in front.
+    #[serde(default)]
+    found: bool,
+    #[serde(borrow)]
+    opened: Option<Tab<'a>>,
     #[serde(default)]
     truncated: bool,
 }
+
+/// A tab that a page opened.
+#[derive(Debug, Deserialize)]
+struct Tab<'a> {
+    tab_id: i64,
+    #[serde(borrow)]
+    origin: Option<Cow<'a, str>>,
+}
+
+/// The longest title that is kept, in bytes.
+const MAX_TITLE: usize = 512;
 
 /// What an item says, once it is understood.
 #[derive(Debug)]
@@ -194,11 +220,21 @@ impl Item<'_> {
                 return Ok(Word::Progress(self.progress, self.partial));
             }
             Status::Complete => Outcome::Succeeded(vec![Content::Json(self.reply()?)]),
-            Status::Error => Outcome::Failed(failure::read(self.error, Kind::ToolFailed)),
-            Status::Timeout => Outcome::Failed(failure::read(self.error, Kind::RunTimeout)),
+            Status::Error => Outcome::Failed(self.failure(Kind::ToolFailed)),
+            Status::Timeout => Outcome::Failed(self.failure(Kind::RunTimeout)),
             Status::Cancelled => Outcome::Cancelled,
         };
         Ok(Word::Ended(ended))
+    }
+
+    /// A failure says where it came about, as a result does.
+    fn failure(&self, kind: Kind) -> Error {
+        let place = Place {
+            tab_id: self.tab_id,
+            origin: self.origin.as_deref().and_then(origin),
+            is_found: self.found,
+        };
+        failure::read(self.error, kind, &place)
     }
 
     fn reply(&self) -> Result<Json, Error> {
@@ -207,6 +243,12 @@ impl Item<'_> {
             engine: self.engine.as_deref().filter(|it| is_word(it)).map(Cow::Borrowed),
             target: self.tab_id,
             origin: self.origin.as_deref().and_then(origin).map(Cow::Owned),
+            title: self.title.as_deref().map(|title| text::clip(title, MAX_TITLE).into()),
+            is_found: self.found,
+            opened: self.opened.as_ref().map(|tab| Opened {
+                target: tab.tab_id,
+                origin: tab.origin.as_deref().and_then(origin).map(Cow::Owned),
+            }),
             truncated: self.truncated,
         };
         reply.to_json().map_err(|error| Error::new(Kind::InvalidRequest, error.to_string()))

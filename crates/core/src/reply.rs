@@ -31,9 +31,28 @@ pub struct Reply<'a> {
     /// Where the content of the result comes from.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Cow<'a, str>>,
+    /// What that part calls itself: content, like the result.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Cow<'a, str>>,
+    /// Whether the peer chose that part itself, as the caller had none yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_found: bool,
+    /// A part that came about by it, which the caller's next work does not go to.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub opened: Option<Opened<'a>>,
     /// Whether a part of the result was left out, because it was too large.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+}
+
+/// A part of the peer that came about by a piece of work.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Opened<'a> {
+    /// Its number.
+    pub target: i64,
+    /// Where its content comes from, as far as that is known yet.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Cow<'a, str>>,
 }
 
 impl Reply<'_> {

@@ -139,6 +139,12 @@ impl Rig {
         self.done(call).await["result"].take()
     }
 
+    /// Opens a page in a tab of its own, in front of the others, and returns the tab.
+    pub(crate) async fn open_in_front(&self, url: &str) -> Value {
+        let call = json!({ "action": "tab_new", "url": url, "background": false });
+        self.done(call).await["tab_id"].take()
+    }
+
     /// Opens a page in a tab of its own and returns the tab.
     pub(crate) async fn open(&self, url: &str) -> Value {
         let opened = self.done(json!({ "action": "tab_new", "url": url })).await;

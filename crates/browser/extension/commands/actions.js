@@ -4,7 +4,10 @@ import { answerDialog, dismissOpen, setPolicy } from "../tabs/dialogs.js";
 import { checkKind } from "../tabs/kinds.js";
 import { back, forward, navigate, reload, stopLoading, wakeTab } from "../tabs/navigation.js";
 import { sendNow } from "../tabs/observed.js";
-import { closeTab, listTabs, newTab, selectTab, setDefaultTab, targetTab } from "../tabs/tabs.js";
+import { useTab } from "../tabs/callers.js";
+import { takeInHand } from "../tabs/group.js";
+import { settleOpened, watchOpened } from "../tabs/place.js";
+import { closeTab, listTabs, newTab, selectTab, targetTab } from "../tabs/tabs.js";
 import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
 import { pageText, screenshot, snapshot, waitFor } from "../page/read.js";
 import { executeJs, setEngine } from "../page/script.js";
@@ -13,7 +16,10 @@ import { invalid } from "./errors.js";
 /** The longest that an answer waits for the events before it. */
 const EVENTS_MS = 1000;
 
-/** `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab. `needs`: what has to be in the tab, see `checkKind`. */
+/**
+ * `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab.
+ * `needs`: what has to be in the tab, see `checkKind`. `reads`: it changes nothing in the page.
+ */
 const ACTIONS = {
   execute_js: { in: "lane", needs: "script", act: executeJs },
   navigate: { in: "lane", act: navigate },
@@ -21,46 +27,50 @@ const ACTIONS = {
   forward: { in: "lane", act: forward },
   reload: { in: "lane", act: reload },
   click: { in: "lane", needs: "page", act: click },
-  hover: { in: "lane", needs: "page", act: hover },
+  hover: { in: "lane", needs: "page", act: hover, reads: true },
   type: { in: "lane", needs: "page", act: type },
   fill: { in: "lane", needs: "page", act: fill },
   press: { in: "lane", needs: "page", act: pressKey },
   select: { in: "lane", needs: "page", act: select },
-  scroll: { in: "lane", needs: "page", act: scroll },
-  wait_for: { in: "lane", needs: "page", act: waitFor },
-  snapshot: { in: "lane", needs: "page", act: snapshot },
-  page_text: { in: "lane", needs: "file", act: pageText },
-  screenshot: { in: "lane", needs: "seen", act: screenshot },
+  scroll: { in: "lane", needs: "page", act: scroll, reads: true },
+  wait_for: { in: "lane", needs: "page", act: waitFor, reads: true },
+  snapshot: { in: "lane", needs: "page", act: snapshot, reads: true },
+  page_text: { in: "lane", needs: "file", act: pageText, reads: true },
+  screenshot: { in: "lane", needs: "seen", act: screenshot, reads: true },
   tab_close: { in: "tab", act: closeTab },
   tab_select: { in: "tab", act: selectTab },
   dialog: { in: "tab", act: answerDialog },
   tab_new: { in: "browser", act: newTab },
   tabs: { in: "browser", act: listTabs },
-  default_tab: { in: "browser", act: setDefaultTab },
   dialog_policy: { in: "browser", act: setPolicy },
   engine: { in: "browser", act: setEngine },
 };
 
-/** The tab of a command and the lane it waits in; fails for a tab that is gone. */
+/** The tab of a command and the lane it waits in; fails for a tab that is gone. From now on it is the caller's. */
 export async function target(entry) {
   const action = actionOf(entry);
   if (action.in === "browser") return { tab_id: undefined, lane: null };
-  const { id } = await targetTab(entry);
-  return { tab_id: id, lane: action.in === "lane" ? id : null };
+  const { tab, is_found } = await targetTab(entry, action.in === "lane");
+  if (action.act !== closeTab) await useTab(entry.caller, tab.id);
+  return { tab_id: tab.id, lane: action.in === "lane" ? tab.id : null, is_found };
 }
 
 /** Does what a command says. `own_port` is the port of the server, which no page may be sent to. */
 export async function perform(entry, run, own_port) {
   const action = actionOf(entry);
-  run.own_port = own_port;
+  Object.assign(run, { own_port, caller: entry.caller });
   if (action.in === "lane") {
+    if (!action.reads) takeInHand(run.tab_id);
+    watchOpened(run);
     const tab = await wakeTab(run.tab_id, run);
     if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
     run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
     if (action.act === navigate || action.act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
   }
   try {
-    return await action.act({ tab_id: entry.tab_id, ...entry.params }, run);
+    const result = await action.act(entry.params, run);
+    if (run.opening) await settleOpened(run);
+    return result;
   } finally {
     // What the command caused is there to be read before its end is.
     await sendNow(EVENTS_MS);

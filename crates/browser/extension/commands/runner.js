@@ -21,6 +21,7 @@ export class Runner {
   #post;
   #target;
   #perform;
+  #placeOf;
   #now;
   #pause;
   #life = crypto.randomUUID();
@@ -31,13 +32,15 @@ export class Runner {
 
   /**
    * `post(items)` resolves with `{status, json}` or rejects when there is no server.
-   * `target(entry)` resolves with `{tab_id, lane}`; `perform(entry, run, tab_id)` does the work.
+   * `target(entry)` resolves with `{tab_id, lane}`, and more that the run is to know; `perform(entry, run)` does
+   * the work; `placeOf(entry, run)` resolves with what the answer says of where it was done.
    */
-  constructor({ journal, post, target, perform, now = Date.now, pause = setTimeout }) {
+  constructor({ journal, post, target, perform, placeOf = async () => ({}), now = Date.now, pause = setTimeout }) {
     this.#journal = journal;
     this.#post = post;
     this.#target = target;
     this.#perform = perform;
+    this.#placeOf = placeOf;
     this.#now = now;
     this.#pause = (work, ms) => pause(work, ms);
   }
@@ -164,20 +167,20 @@ export class Runner {
     };
     this.#turns.set(record.id, setTimeout(over, limitOf(record.entry)));
     try {
-      const { tab_id, lane } = await this.#target(record.entry);
-      await this.#lanes.run(lane, () => this.#run(record, tab_id, lane));
+      const place = await this.#target(record.entry);
+      await this.#lanes.run(place.lane, () => this.#run(record, place));
     } catch (error) {
       await this.#conclude(record, { status: "error", error: asCommandError(error).toWire() });
     }
   }
 
-  async #run(record, tab_id, lane) {
+  async #run(record, target) {
     clearTimeout(this.#turns.get(record.id));
     this.#turns.delete(record.id);
     if (record.state !== "accepted") return;
     const { entry } = record;
     const run = new Run(record.id, limitOf(entry), (progress) => this.#progress(record, progress));
-    Object.assign(run, { tab_id, lane });
+    Object.assign(run, target);
     // Before the write: a cancel that comes meanwhile finds the run.
     this.#runs.set(record.id, run);
     const interim = setTimeout(() => this.#progress(record), INTERIM_MS);
@@ -189,8 +192,9 @@ export class Runner {
       clearTimeout(interim);
       this.#runs.delete(record.id);
     }
+    const place = await this.#placeOf(entry, run).catch(() => ({}));
     // Not awaited: the next command of the lane need not wait for the server.
-    this.#conclude(record, { ...outcome, engine: run.engine, tab_id: run.tab_id }).catch(complain);
+    this.#conclude(record, { ...outcome, engine: run.engine, tab_id: run.tab_id, ...place }).catch(complain);
   }
 
   async #conclude(record, fields) {

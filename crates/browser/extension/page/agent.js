@@ -20,7 +20,7 @@ globalThis.raincheckAgent ??= (() => {
     const box = boxOf(element);
     const cover = args.hit ? coverOf(element) : null;
     if (cover) return { why: `${what} is covered by ${describe(cover)}` };
-    return { x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height, what, tag: element.localName, type: typeOf(element), href: linkOf(element)?.href };
+    return { x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height, what, tag: element.localName, type: typeOf(element), href: linkOf(element)?.href, is_secret: isSecret(element), origin: originOf(element) };
   }
 
   function linkOf(element) {
@@ -167,8 +167,18 @@ globalThis.raincheckAgent ??= (() => {
     return { what: describe(element), is_focused: hasFocus(element) || inside(element, root.activeElement) || root.host === element };
   }
 
+  /** Whether what is typed into an element is to be hidden, also while the page shows it. */
+  function isSecret(element) {
+    return typeOf(element) === "password" || /password|one-time-code|cc-(number|csc)/.test(element.getAttribute("autocomplete") ?? "");
+  }
+
+  function originOf(element) {
+    return viewOf(element)?.origin ?? "null";
+  }
+
   function fill(args) {
     const element = find(args);
+    if (args.origin !== undefined && args.origin !== originOf(element)) throw new Missing("the page has changed meanwhile");
     const text = String(args.text);
     if (tagOf(element) === "SELECT") return select({ ...args, value: text });
     element.focus({ preventScroll: true });

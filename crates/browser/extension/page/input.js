@@ -3,12 +3,13 @@
 //
 // `click|hover {ref|selector}` -> `{target, input: "real|events"}`, and what came of it: `dialog {type, message, outcome}`, `opened_tab_id`,
 //   or as `navigate` has it: `url, title, navigated, loaded, status`, `reason`, `download`
-// `type|fill {ref|selector, text}` -> `{target, value, input}` · `press {key, ref?|selector?}` -> `{key, …}`
+// `type|fill {ref|selector, text, origin?}` -> `{target, value, input}` · `press {key, ref?|selector?}` -> `{key, …}`
 // `select {ref|selector, value}` -> `{target, value, label}` · `scroll {ref?|selector?, x?, y?}` -> `{x, y, max_x, max_y}`
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
 import { onDialog } from "../tabs/dialogs.js";
 import { arrival, follow, watchTab } from "../tabs/navigation.js";
+import { mayType } from "../tabs/secrets.js";
 import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
 import { heldKeys, keyOf, parseChord } from "./keys.js";
 import { ask, reach } from "./reach.js";
@@ -20,8 +21,9 @@ const OTHER_PROGRAM = "other_program";
 const PAGES = new Set(["http:", "https:", "file:", "ftp:", "about:", "blob:", "data:", "javascript:", "filesystem:", "view-source:", "chrome:", "chrome-extension:"]);
 
 export async function click(params, run) {
-  const is_real = await prepare(run);
+  const can_be_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, hit: true });
+  const is_real = can_be_real && !(await isOutOfReach(run, place));
   const double = params.double === true;
   const scheme = outsideOf(place.href);
   // The browser would ask the user, in the middle of the tab, which then takes no input until that is answered.
@@ -34,8 +36,9 @@ export async function click(params, run) {
 }
 
 export async function hover(params, run) {
-  const is_real = await prepare(run);
+  const can_be_real = await prepare(run);
   const place = await reach(run, params, { hit: true });
+  const is_real = can_be_real && !(await isOutOfReach(run, place));
   const done = await withConsequences(run, async () => {
     if (is_real) await mouse(run.tab_id, "mouseMoved", place);
     else await ask(run, "mouse", { ...place.at, kinds: ["pointerover", "mouseover", "mouseenter", "pointermove", "mousemove"] });
@@ -47,11 +50,12 @@ export async function type(params, run) {
   const text = textOf(params);
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
+  await mayType(run, params, place);
   if (!is_real) return { target: place.what, input: "events", value: (await ask(run, "insert", { ...place.at, text })).value };
   const { is_focused } = await ask(run, "focus", place.at);
   if (!is_focused) throw new CommandError("tool_failed", `${place.what} does not take the focus`, { guarantee: "not_executed", reason: "element_not_ready" });
   const done = await withConsequences(run, async () => {
-    if (text.length > KEYED_CHARS) return await send(run.tab_id, "Input.insertText", { text });
+    if (text.length > KEYED_CHARS || place.is_secret) return await send(run.tab_id, "Input.insertText", { text });
     for (const char of text) {
       if (run.ended) return;
       const key = keyOf(char === "\n" ? "Enter" : char);
@@ -67,7 +71,8 @@ export async function fill(params, run) {
   const text = textOf(params);
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
-  const done = await withConsequences(run, () => ask(run, "fill", { ...place.at, text }));
+  await mayType(run, params, place);
+  const done = await withConsequences(run, () => ask(run, "fill", { ...place.at, text, origin: place.origin }));
   return { ...told(place, is_real, done), value: done.value?.value, input: "events" };
 }
 
@@ -100,6 +105,11 @@ export async function scroll(params, run) {
   for (const [name, value] of Object.entries({ x, y })) if (value !== undefined && !Number.isFinite(value)) throw invalid(`\`${name}\` is not a number`);
   if (ref === undefined && selector === undefined && x === undefined && y === undefined) throw invalid("pass `ref`, `selector`, or `x` and `y`");
   return await ask(run, "scroll", { ref, selector, x, y });
+}
+
+/** The mouse does not reach a frame of another process while its tab is behind another one. */
+async function isOutOfReach(run, place) {
+  return place.at.frame_id > 0 && !(await chrome.tabs.get(run.tab_id)).active;
 }
 
 /** Attaches where that can be; a tab behind another one is made to paint and to take input. */

@@ -19,6 +19,8 @@ const ENABLES = [
   ["Debugger.enable", DEBUGGER],
   ["Network.enable", { maxTotalBufferSize: 8 << 20, maxResourceBufferSize: 1 << 20 }],
   ["Log.enable", {}],
+  // A tab behind another one paints, runs its timers and takes input as the one in front does.
+  ["Emulation.setFocusEmulationEnabled", { enabled: true }],
 ];
 
 const sessions = new Map();

@@ -16,3 +16,11 @@ export async function writeSetting(name, value) {
   cache.set(name, value);
   await chrome.storage.session.set({ [PREFIX + name]: value });
 }
+
+/** Forgets the settings whose names fit. */
+export async function dropSettings(fits) {
+  const keys = (await chrome.storage.session.getKeys?.()) ?? Object.keys(await chrome.storage.session.get(null));
+  const gone = keys.filter((key) => key.startsWith(PREFIX) && fits(key.slice(PREFIX.length)));
+  for (const key of gone) cache.delete(key.slice(PREFIX.length));
+  if (gone.length > 0) await chrome.storage.session.remove(gone);
+}

@@ -1,46 +1,56 @@
 // Tabs: which one a command means, the list, and the tab actions.
 //
-// `tabs` -> `[{tab_id, url, title, active, window_id, status, discarded}]`
-// `tab_new {url?, active?}` -> as `navigate`; `tab_select` -> `{tab_id, url, title, active: true}`; `tab_close` -> `{tab_id, closed: true}`
-// `default_tab {tab_id | null}` -> `{default_tab}`
+// `tabs` -> `[{tab_id, url, title, active, window_id, status, discarded, in_hand}]`
+// `tab_new {url?, background? = true}` -> as `navigate`; `tab_select` -> `{tab_id, url, title, active: true}`; `tab_close` -> `{tab_id, closed: true}`
 
 import { CommandError, invalid, tabGone } from "../commands/errors.js";
 import { shown } from "../status/origins.js";
+import { hasOpened, noteOpened, ownTab, useTab } from "./callers.js";
+import { ownGroups, takeInHand } from "./group.js";
 import { arrival, follow } from "./navigation.js";
 import { record } from "./observed.js";
 import { attach } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
 import { checkUrl } from "./urls.js";
 
-/** The tab that a command is for: its own, else the chosen default, else the one in front. */
-export async function targetTab({ tab_id, params }) {
-  const named = tab_id ?? params?.tab_id;
-  if (named !== undefined && named !== null) return await existing(named);
-  const chosen = await readSetting("default_tab", null);
-  if (chosen !== null) return await existing(chosen);
+/**
+ * The tab that a command is for: the one that it names, else the one that its caller used or opened last, and
+ * `is_found` the one in front for a caller that has none yet. `may_find` says whether that is allowed.
+ */
+export async function targetTab({ tab_id, params, caller, anew }, may_find) {
+  const named = params?.tab_id ?? undefined;
+  if (named !== undefined) return { tab: await existing(named) };
+  const own = tab_id ?? (anew === true ? null : await ownTab(caller));
+  if (own !== null) return { tab: await existing(own, ownTabGone) };
+  if (!may_find) throw invalid("pass `tab_id`: you have worked in no tab yet");
   const [front] = await chrome.tabs.query({ active: true, lastFocusedWindow: true });
   const tab = front ?? (await chrome.tabs.query({ active: true }))[0];
   if (!tab) throw new CommandError("peer_not_ready", "no tab is open", { guarantee: "not_executed", reason: "tab_gone", hint: "open one with interact {action: \"tab_new\"}" });
-  return tab;
+  return { tab, is_found: true };
 }
 
 export async function listTabs() {
-  return (await chrome.tabs.query({})).map(rowOf);
+  const [tabs, groups] = await Promise.all([chrome.tabs.query({}), ownGroups()]);
+  return tabs.map((tab) => rowOf(tab, groups));
 }
 
-export async function newTab({ url, active = true }, run) {
+export async function newTab({ url, background = true }, run) {
   const address = url ?? "about:blank";
   checkUrl(address, run.own_port);
-  const tab = await chrome.tabs.create({ url: "about:blank", active: active === true });
+  const tab = await chrome.tabs.create({ url: "about:blank", active: background === false });
   run.tab_id = tab.id;
+  await Promise.all([useTab(run.caller, tab.id), noteOpened(run.caller, tab.id), takeInHand(tab.id)]);
   if (address === "about:blank") return { ...pick(await chrome.tabs.get(tab.id)), navigated: true };
   await attach(tab.id).catch(() => {});
   return await arrival(tab.id, run, await follow(tab.id, run, () => chrome.tabs.update(tab.id, { url: address })));
 }
 
-export async function closeTab(_, run) {
+/** Closes the tab that is named; without a name only one that was opened for this caller. */
+export async function closeTab({ tab_id }, run) {
+  if (tab_id === undefined && !(await hasOpened(run.caller, run.tab_id))) {
+    throw invalid(`pass \`tab_id\`: tab ${run.tab_id} was not opened by you, and is closed only by its name`);
+  }
   await chrome.tabs.remove(run.tab_id);
-  if ((await readSetting("default_tab", null)) === run.tab_id) await writeSetting("default_tab", null);
   return { tab_id: run.tab_id, closed: true };
 }
 
@@ -48,12 +58,6 @@ export async function selectTab({ focus_window = false }, run) {
   const tab = await chrome.tabs.update(run.tab_id, { active: true });
   if (focus_window === true) await chrome.windows.update(tab.windowId, { focused: true });
   return { ...pick(tab), active: true };
-}
-
-export async function setDefaultTab({ tab_id = null }) {
-  if (tab_id !== null) await existing(tab_id);
-  await writeSetting("default_tab", tab_id);
-  return { default_tab: tab_id };
 }
 
 /** Tells of every tab that is open; later changes are told as they happen. */
@@ -74,22 +78,30 @@ export function watchTabs() {
   tabs.onRemoved.addListener((tab_id) => record({ kind: "tab", tab_id, event: "closed" }));
 }
 
-async function existing(tab_id) {
+function ownTabGone(tab_id) {
+  return new CommandError("peer_not_ready", `tab ${tab_id}, which you worked in, is gone; no other takes its place`, {
+    guarantee: "not_executed",
+    reason: "own_tab_gone",
+    hint: "open one with interact {action: \"tab_new\"}, or pass the tab_id of one of observe {what: \"tabs\"}",
+  });
+}
+
+async function existing(tab_id, gone = tabGone) {
   if (!Number.isInteger(tab_id)) throw invalid("`tab_id` is not a number");
   const tab = await chrome.tabs.get(tab_id).catch(() => null);
   if (tab) return tab;
   // The browser gives a tab that it puts away another number.
   const moved_to = await readSetting(movedTo(tab_id), null);
-  if (moved_to === null) throw tabGone(tab_id);
-  return await existing(moved_to);
+  if (moved_to === null) throw gone(tab_id);
+  return await existing(moved_to, gone);
 }
 
 function movedTo(tab_id) {
   return `moved_to:${tab_id}`;
 }
 
-function rowOf(tab) {
-  return { ...pick(tab), active: tab.active, window_id: tab.windowId, status: tab.status ?? "unloaded", discarded: tab.discarded === true };
+function rowOf(tab, groups) {
+  return { ...pick(tab), active: tab.active, window_id: tab.windowId, status: tab.status ?? "unloaded", discarded: tab.discarded === true, in_hand: groups.has(tab.groupId) };
 }
 
 function pick(tab) {

@@ -1,4 +1,5 @@
 use raincheck_core::content::Json;
+use raincheck_core::scope::Scope;
 use serde_json::Value;
 
 use super::*;
@@ -40,6 +41,8 @@ impl Table {
             what: "reload".into(),
             target: target.map(name),
             tab_id: None,
+            caller: Caller::new(&Scope::local(), None),
+            is_anew: false,
             params: Json::empty_object(),
             accept: LINGER,
             run: LINGER,

@@ -6,8 +6,7 @@ use std::borrow::Cow;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::text;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The most bytes of quoted words, and of quoted details as JSON.
@@ -98,6 +97,18 @@ const REASONS: &[Reason] = &[
         "the user closed this page to commands",
         Some("use another page, or ask the user to open it on the extension's page"),
     ),
+    reason(
+        "other_origin",
+        "the field is of another origin than the text was for",
+        Some("take a snapshot and see whose page it is; `origin` says which one the text is for"),
+    ),
+    reason(
+        "own_tab_gone",
+        "the tab that you worked in is gone, and no other takes its place",
+        Some(
+            "open one with interact {action: \"tab_new\"}, or pass the tab_id of one of observe {what: \"tabs\"}",
+        ),
+    ),
     reason("page_error", "the page could not do it", SNAPSHOT),
     reason("page_not_scriptable", "this page cannot be read", WEB_PAGE),
     reason(
@@ -125,6 +136,26 @@ const REASONS: &[Reason] = &[
     ),
 ];
 
+/// Where a failure came about.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Place {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tab_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_found: bool,
+}
+
+/// The own details of an error: nothing of them is a page's.
+#[derive(Serialize)]
+struct Own<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(flatten)]
+    place: &'a Place,
+}
+
 /// An error as the extension tells it.
 #[derive(Default, Deserialize)]
 struct Told {
@@ -138,7 +169,7 @@ struct Told {
 /// Makes an error of what the extension tells: words, or an object with a code of the error table.
 ///
 /// Nothing of it becomes part of the message or the hint: these are this program's own.
-pub(super) fn read(raw: Option<&RawValue>, kind: Kind) -> Error {
+pub(super) fn read(raw: Option<&RawValue>, kind: Kind, place: &Place) -> Error {
     let raw = raw.map(RawValue::get);
     let words = raw.and_then(|raw| serde_json::from_str::<String>(raw).ok());
     let told: Told = raw.and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default();
@@ -157,7 +188,8 @@ pub(super) fn read(raw: Option<&RawValue>, kind: Kind) -> Error {
         .as_deref()
         .and_then(Guarantee::from_word)
         .filter(|_| kind != Kind::RunTimeout);
-    error.details = reason.and_then(|it| Json::of(&json!({ "reason": it.word })).ok());
+    let own = Own { reason: reason.map(|reason| reason.word), place };
+    error.details = Json::of(&own).ok().filter(|own| own.get() != "{}");
     let other = word.filter(|_| reason.is_none());
     let text = match (said, other) {
         (Some(said), Some(other)) => Some(Cow::Owned(format!("{said} ({other})"))),
@@ -206,7 +238,7 @@ mod tests {
 
     fn failure(raw: &str) -> Error {
         let raw = RawValue::from_string(raw.to_owned()).expect("JSON");
-        read(Some(&raw), Kind::ToolFailed)
+        read(Some(&raw), Kind::ToolFailed, &Place::default())
     }
 
     fn quoted(error: &Error) -> Option<&str> {

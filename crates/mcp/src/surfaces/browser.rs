@@ -125,7 +125,8 @@ impl Surface for Browser {
             Told::Live(view) | Told::Ended(view) => {
                 self.readings.note(&view);
                 let now = desk.engine().now();
-                desk.fence(|mark| command::answer(&view, now, words::To::Submitter, mark))
+                let tab = self.bridge.tab_of(&view.record.task.lane);
+                desk.fence(|mark| command::answer((&view, tab), now, words::To::Submitter, mark))
             }
             Told::Memory(Outcome::Succeeded(contents)) | Told::Result(contents) => {
                 Answer::result(&contents)

@@ -1,5 +1,7 @@
 //! A command as it is told: where it stands, or how it ended.
 
+use std::borrow::Cow;
+
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::Spelling;
@@ -9,7 +11,7 @@ use raincheck_core::reply::Reply;
 use raincheck_core::task::{Outcome, TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 use raincheck_runtime::View;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::PAGE;
@@ -47,9 +49,15 @@ struct Command<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<&'a str>,
+    origin: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened_tab_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opened_origin: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     untrusted_begins: Option<Begins<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,15 +107,24 @@ struct Arguments {
 }
 
 /// Answers with where a command stands. Reading one that failed is no failure.
-pub(super) fn answer(view: &View, now: Timestamp, to: To, mark: &Mark) -> Answer {
+/// `lane_tab` is the tab that its lane is for.
+pub(super) fn answer(
+    (view, lane_tab): (&View, Option<i64>),
+    now: Timestamp,
+    to: To,
+    mark: &Mark,
+) -> Answer {
     let record = &view.record;
-    let error = failure(view).map(|error| Told::of(&error));
+    let error = failure(view);
+    let place = error.as_ref().map(Place::of).unwrap_or_default();
+    let error = error.map(|error| Told::of(&error));
     let (reply, blocks) = reply(view.payload.as_ref().and_then(|it| it.outcome.as_ref()));
     let late = view.payload.as_ref().and_then(|payload| payload.late.as_ref());
     let late = late.map(|late| shown_late(late, record));
     let is_live = !record.state.is_terminal();
     let progress = view.progress.as_ref().filter(|_| is_live).map(shown_progress);
     let has_content = reply.result.is_some()
+        || reply.title.is_some()
         || late.is_some()
         || progress.is_some()
         || (is_live && view.partial.is_some())
@@ -115,9 +132,11 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To, mark: &Mark) -> Answer
     let (fence, mark) = (mark, has_content.then_some(mark));
     let ended = |states: &[State]| record.ended_at.filter(|_| states.contains(&record.state));
     let correlation_id = record.id().spell(Spelling::Correlation);
+    let tab = reply.target.or(place.tab_id);
+    let found = tab.filter(|_| reply.is_found || place.is_found);
     let command = Command {
         status: words::word(record.state, to),
-        message: message(view, error.as_ref().map(|error| &error.own)),
+        message: message(view, error.as_ref().map(|error| &error.own), found),
         waiting_reason: record.waiting.as_ref().map(WaitReason::as_str),
         position: view.position,
         cancel_requested: record.cancel.is_some(),
@@ -128,10 +147,13 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To, mark: &Mark) -> Answer
         duration_ms: duration_ms(record),
         error_info: error.as_ref().map(|error| error.info(fence)),
         engine: reply.engine.as_deref(),
-        tab_id: reply.target,
+        tab_id: tab.or(lane_tab),
         truncated: reply.truncated,
-        origin: reply.origin.as_deref(),
+        origin: reply.origin.clone().or_else(|| place.origin.map(Cow::Owned)),
+        opened_tab_id: reply.opened.as_ref().map(|opened| opened.target),
+        opened_origin: reply.opened.as_ref().and_then(|opened| opened.origin.as_deref()),
         untrusted_begins: mark.map(|mark| mark.begins(PAGE)),
+        title: reply.title.as_deref(),
         error: error.as_ref().map(|error| &*error.full.message),
         progress,
         result: reply.result,
@@ -155,6 +177,21 @@ pub(super) fn answer(view: &View, now: Timestamp, to: To, mark: &Mark) -> Answer
     let answer = Answer::json(&command).with_beside(blocks).of_task(record, Spelling::Correlation);
     let is_failure = to == To::Submitter && error.is_some() && record.state != State::Expired;
     if is_failure { answer.into_failure() } else { answer }
+}
+
+/// Where a failure came about, as the bridge says in its details.
+#[derive(Debug, Default, Deserialize)]
+struct Place {
+    tab_id: Option<i64>,
+    origin: Option<String>,
+    #[serde(default)]
+    is_found: bool,
+}
+
+impl Place {
+    fn of(error: &Error) -> Self {
+        error.details.as_ref().and_then(|details| details.read().ok()).unwrap_or_default()
+    }
 }
 
 /// Returns what a command failed with, if it did.
@@ -237,7 +274,16 @@ fn millis(span: std::time::Duration) -> u64 {
 }
 
 /// Says in words where a command stands and what to do next.
-fn message(view: &View, error: Option<&Error>) -> String {
+fn message(view: &View, error: Option<&Error>, found: Option<i64>) -> String {
+    let said = words_of(view, error);
+    let Some(tab) = found else { return said };
+    format!(
+        "{said} It was given no tab and had none yet: it took the one in front, tab {tab}, and what comes \
+         without tab_id goes there from now on."
+    )
+}
+
+fn words_of(view: &View, error: Option<&Error>) -> String {
     let record = &view.record;
     let next = "Keep the correlation_id and go on; read the end with observe command_result \
                 (wait_ms sleeps until it comes).";

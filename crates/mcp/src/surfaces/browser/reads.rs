@@ -70,7 +70,8 @@ async fn result(
     let view = read.map_err(|error| if is_unknown(&error) { unknown() } else { error })?;
     context.surface.readings.note(&view);
     let now = engine.now();
-    Ok(context.desk.fence(|mark| command::answer(&view, now, To::Reader, mark)))
+    let tab = context.surface.bridge.tab_of(&view.record.task.lane);
+    Ok(context.desk.fence(|mark| command::answer((&view, tab), now, To::Reader, mark)))
 }
 
 /// Takes `wait_ms` and returns what is left of it within the caller's budget [CALL-2].

@@ -1,0 +1,46 @@
+// What is remembered of each caller: the tab it works in, the tabs it opened, and which origin it was
+// told of last in each. It lasts until the browser ends, so a new server or worker changes nothing.
+//
+// A caller is `{owner, connection?}`: a connection has a tab of its own; where it is not known any more,
+// the tab that its owner used last counts.
+
+import { dropSettings, readSetting, writeSetting } from "./settings.js";
+
+/** The tab that a caller used or opened last; null when it has none. */
+export async function ownTab(caller) {
+  return await readSetting(`tab_of:${nameOf(caller)}`, null);
+}
+
+/** Makes a tab the one of a caller. */
+export async function useTab(caller, tab_id) {
+  for (const name of new Set([nameOf(caller), nameOf({ owner: caller?.owner })])) {
+    if ((await readSetting(`tab_of:${name}`, null)) !== tab_id) await writeSetting(`tab_of:${name}`, tab_id);
+  }
+}
+
+export async function noteOpened(caller, tab_id) {
+  await writeSetting(`opener_of:${tab_id}`, caller?.owner ?? "");
+}
+
+/** Whether a tab was opened for a caller's owner. */
+export async function hasOpened(caller, tab_id) {
+  return (await readSetting(`opener_of:${tab_id}`, null)) === (caller?.owner ?? "");
+}
+
+export async function noteTold(caller, tab_id, origin) {
+  const name = `told:${tab_id}:${nameOf(caller)}`;
+  if ((await readSetting(name, null)) !== origin) await writeSetting(name, origin);
+}
+
+/** The origin that the last answer about a tab named to a caller; null when none did. */
+export async function lastTold(caller, tab_id) {
+  return await readSetting(`told:${tab_id}:${nameOf(caller)}`, null);
+}
+
+export async function forgetTab(tab_id) {
+  await dropSettings((name) => name === `opener_of:${tab_id}` || name.startsWith(`told:${tab_id}:`));
+}
+
+function nameOf(caller) {
+  return caller?.connection === undefined ? `${caller?.owner ?? ""}` : `${caller.owner}/${caller.connection}`;
+}

@@ -1,0 +1,153 @@
+//! Which tab each caller works in.
+//!
+//! It is the tab that the caller named, opened or was answered about last, and never the one that the user
+//! happens to look at. The extension remembers the same, so that a new server need not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use raincheck_core::ids::TaskId;
+use raincheck_core::scope::Scope;
+use serde::Serialize;
+
+/// How many callers it is known of which tab is theirs.
+const MAX: usize = 1024;
+
+/// How many calls it is known of which connection they are.
+const MAX_CALLS: usize = 4096;
+
+/// Who gives commands: an owner, by one of its connections.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Caller {
+    owner: Box<str>,
+    /// The window or session of the client; `None` when it is not known any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<Box<str>>,
+}
+
+impl Caller {
+    pub(crate) fn new(scope: &Scope, connection: Option<&str>) -> Self {
+        Self { owner: scope.as_str().into(), connection: connection.map(Into::into) }
+    }
+}
+
+/// What is known of a caller's tab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Its commands are for this tab, of this browser where that is known.
+    Tab(i64, Option<Arc<str>>),
+    /// It gave its tab up: the next command takes the one in front.
+    Front,
+}
+
+/// The tabs of callers.
+#[derive(Debug, Default)]
+pub(crate) struct Choices {
+    /// Each with the turn of the command that it is from.
+    chosen: BTreeMap<Caller, (u64, Choice)>,
+    /// The turns and the connections of calls that have become commands.
+    calls: BTreeMap<TaskId, (u64, Arc<str>)>,
+    n_calls: u64,
+}
+
+impl Choices {
+    /// Returns what is known of a caller's tab.
+    pub(crate) fn of(&self, caller: &Caller) -> Option<&Choice> {
+        self.chosen.get(caller).map(|(_, choice)| choice)
+    }
+
+    /// Returns the tab of a caller.
+    pub(crate) fn tab_of(&self, caller: &Caller) -> Option<i64> {
+        match self.of(caller)? {
+            Choice::Tab(tab, _) => Some(*tab),
+            Choice::Front => None,
+        }
+    }
+
+    /// Notes what a command chose, unless a later one has chosen. With too many callers the one that has
+    /// chosen longest ago is forgotten.
+    pub(crate) fn choose(&mut self, caller: &Caller, by: TaskId, choice: Choice) {
+        // One of an earlier server comes before all of this one.
+        let by = self.calls.get(&by).map_or(0, |(turn, _)| *turn);
+        if self.chosen.get(caller).is_some_and(|(before, _)| *before > by) {
+            return;
+        }
+        if self.chosen.len() >= MAX && !self.chosen.contains_key(caller) {
+            let oldest = self.chosen.iter().min_by_key(|(_, (by, _))| *by);
+            if let Some(oldest) = oldest.map(|(caller, _)| caller.clone()) {
+                self.chosen.remove(&oldest);
+            }
+        }
+        let known = self.chosen.get(caller).map(|(_, known)| known);
+        let choice = match (choice, known) {
+            // A tab that is named alone is the one of the browser that it was known of.
+            (Choice::Tab(tab, None), Some(known @ Choice::Tab(before, _))) if tab == *before => {
+                known.clone()
+            }
+            (choice, _) => choice,
+        };
+        self.chosen.insert(caller.clone(), (by, choice));
+    }
+
+    /// Notes of which connection a call is.
+    pub(crate) fn note_call(&mut self, id: TaskId, connection: Option<&str>) {
+        // Whoever has one owner and no connections is known all the same.
+        self.n_calls += 1;
+        self.calls.insert(id, (self.n_calls, connection.unwrap_or_default().into()));
+        if self.calls.len() > MAX_CALLS {
+            self.calls.pop_first();
+        }
+    }
+
+    /// Returns who gave a command.
+    pub(crate) fn caller_of(&self, scope: &Scope, id: TaskId) -> Caller {
+        Caller::new(scope, self.calls.get(&id).map(|(_, name)| &**name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u64) -> TaskId {
+        TaskId::from_parts(n, [0; 10])
+    }
+
+    fn caller(owner: usize, connection: &str) -> Caller {
+        Caller::new(&Scope::new(format!("o{owner}")), Some(connection))
+    }
+
+    #[test]
+    fn each_connection_has_a_tab_of_its_own_and_the_latest_command_decides() {
+        // [BROWSER-19]
+        let mut choices = Choices::default();
+        let (one, two) = (caller(0, "one"), caller(0, "two"));
+        (1..=3).for_each(|n| choices.note_call(id(n), Some("one")));
+        choices.choose(&one, id(2), Choice::Tab(7, None));
+        assert_eq!((choices.tab_of(&one), choices.tab_of(&two)), (Some(7), None));
+        choices.choose(&one, id(1), Choice::Tab(8, None));
+        assert_eq!(choices.tab_of(&one), Some(7), "an older command ended later");
+        choices.choose(&one, id(3), Choice::Front);
+        assert_eq!((choices.tab_of(&one), choices.of(&one)), (None, Some(&Choice::Front)));
+    }
+
+    #[test]
+    fn with_too_many_callers_the_oldest_choice_is_forgotten() {
+        let mut choices = Choices::default();
+        for n in 0..=MAX {
+            choices.note_call(id(n as u64), None);
+            choices.choose(&caller(n, ""), id(n as u64), Choice::Tab(7, None));
+        }
+        assert_eq!(choices.tab_of(&caller(0, "")), None);
+        assert_eq!(choices.tab_of(&caller(1, "")), Some(7));
+    }
+
+    #[test]
+    fn a_command_of_an_earlier_server_has_an_owner_and_no_connection() {
+        let mut choices = Choices::default();
+        let scope = Scope::new("o0");
+        choices.note_call(id(1), Some("one"));
+        assert_eq!(choices.caller_of(&scope, id(1)), caller(0, "one"));
+        assert_eq!(choices.caller_of(&scope, id(2)), Caller::new(&scope, None));
+    }
+}
