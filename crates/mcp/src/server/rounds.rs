@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use raincheck_core::content::Json;
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::idempotency::{hash_inputs, hash_words};
 use raincheck_core::ids::TaskId;
 use raincheck_runtime::View;
@@ -146,7 +146,8 @@ fn open(desk: &Desk, call: &Call, state: &Json, who: &Caller) -> Result<TaskId, 
     };
     read().ok_or_else(|| {
         let words = "`requestState` is not the one that this call was answered with";
-        Error::new(Kind::InvalidParams, words).with_hint(
+        // It may be of a call that runs, or has run.
+        Error::new(Kind::InvalidParams, words).with_guarantee(Guarantee::Unknown).with_hint(
             "send requestState as it came, with the same tool and arguments; what it was for goes on as it was, and \
              a call without it begins anew",
         )
@@ -166,5 +167,7 @@ pub(super) fn gone(error: Error) -> Error {
         return error;
     }
     let words = "the call that `requestState` names is over, and its result is no longer kept";
-    Error::new(Kind::InvalidParams, words).with_hint("call again without requestState")
+    Error::new(Kind::InvalidParams, words)
+        .with_guarantee(Guarantee::Unknown)
+        .with_hint("look whether it did its work, then call again without requestState")
 }

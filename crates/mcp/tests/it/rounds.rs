@@ -220,6 +220,7 @@ async fn a_state_that_is_not_of_this_call_of_this_owner_is_refused_and_nothing_i
         assert_eq!(error["code"], -32602, "{answer}");
         assert!(error["message"].as_str().is_some_and(|words| words.contains("requestState")));
         assert!(error["data"]["hint"].is_string(), "{answer}");
+        assert_eq!(error["data"]["guarantee"], "unknown", "[LEASE-9] {answer}");
     };
     for odd in odd {
         let retry = json!({"requestState": odd, "inputResponses": {"sure": accept(9)}});
@@ -344,6 +345,7 @@ async fn a_client_that_does_not_come_back_leaves_a_task_that_ends_by_itself() {
     assert_eq!(gone["error"]["code"], -32602, "{gone}");
     let words = gone["error"]["message"].as_str().expect("words");
     assert!(words.contains("no longer kept"), "{gone}");
+    assert_eq!(gone["error"]["data"]["guarantee"], "unknown", "[LEASE-9] {gone}");
 }
 
 #[tokio::test(start_paused = true)]
