@@ -42,6 +42,8 @@ test("a stop on the page ends the command, says whose wish it was, and leaves th
   const begun = await server.call("interact", { action: "execute_js", script: FOREVER, tab_id, wait_ms: 0, timeout_ms: 120_000 });
   await page.until(`document.querySelector("#live .detail")?.textContent === ${JSON.stringify(FOREVER)} && !document.querySelector("#live .waits")`);
   assert.equal(await page.run(`chrome.action.getBadgeText({})`), "1");
+  const { caller } = (await page.run(`chrome.runtime.sendMessage({ to: "worker", kind: "desk", ask: "state" })`)).live[0];
+  assert.deepEqual([caller.owner, caller.n], ["local", 1]);
   await page.run(`document.querySelector("#live .stop").click()`);
   const { status, error_info } = await endOf(begun);
   assert.deepEqual([status, error_info.code, error_info.guarantee], ["error", "cancelled", "unknown"]);

@@ -1,7 +1,7 @@
 // Where a command was done, for its answer: `{origin, title, found?, opened?: {tab_id, origin}}`.
 
 import { dropAbsent } from "../commands/errors.js";
-import { shown } from "../status/origins.js";
+import { shown, whyClosed } from "../status/origins.js";
 import { noteTold } from "./callers.js";
 import { watchTab } from "./navigation.js";
 import { on } from "./sessions.js";
@@ -32,7 +32,7 @@ export async function placeOf({ caller }, run) {
   const [tab, opened] = await Promise.all([find(run.tab_id), find(run.opening?.tabs[0])]);
   const told = { found: run.is_found || undefined, opened: opened && dropAbsent({ tab_id: opened.id, origin: originOf(opened.pendingUrl || opened.url) }) };
   if (!tab) return dropAbsent(told);
-  const origin = originOf(tab.url);
+  const origin = whyClosed(tab.url) === null ? originOf(tab.url) : undefined;
   await noteTold(caller, tab.id, origin ?? null);
   return dropAbsent({ origin, title: shown(tab.url, tab.title ?? "").title?.slice(0, TITLE_CHARS), ...told });
 }
