@@ -291,7 +291,9 @@ globalThis.raincheckAgent ??= (() => {
   }
 
   function size() {
-    return { width: innerWidth, height: innerHeight, ratio: devicePixelRatio, full_height: document.documentElement.scrollHeight, full_width: document.documentElement.scrollWidth, scroll_x: scrollX, scroll_y: scrollY };
+    // Of a page in quirks mode the body scrolls.
+    const [outer, inner] = [document.documentElement, document.scrollingElement ?? document.documentElement];
+    return { width: innerWidth, height: innerHeight, ratio: devicePixelRatio, full_height: Math.max(outer.scrollHeight, inner.scrollHeight), full_width: Math.max(outer.scrollWidth, inner.scrollWidth), scroll_x: scrollX, scroll_y: scrollY };
   }
 
   function value(args) {

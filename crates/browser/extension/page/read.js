@@ -140,10 +140,12 @@ async function capture(run, options) {
 
 /** What is shown of the page, with a scale that keeps the longer edge within the limit. */
 async function clipOf(params, run) {
+  const is_part = params.ref !== undefined || params.selector !== undefined;
+  // Brought into view first: how far the page is scrolled is asked after that.
+  const box = is_part ? await reach(run, pick(params), {}) : null;
   const page = await ask(run, "size").catch(() => null);
   let area;
-  if (params.ref !== undefined || params.selector !== undefined) {
-    const box = await reach(run, pick(params), {});
+  if (box && page) {
     area = { x: box.x - box.width / 2 + page.scroll_x, y: box.y - box.height / 2 + page.scroll_y, width: box.width, height: box.height };
   } else if (page && params.full_page === true) {
     area = { x: 0, y: 0, width: page.full_width, height: Math.min(page.full_height, MAX_PAGE_HEIGHT) };

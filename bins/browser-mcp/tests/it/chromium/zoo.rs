@@ -83,6 +83,7 @@ const ZOO: &[Exhibit] = &[
         &[
             (r##"{"action":"click","selector":"#low"}"##, "complete"),
             (r#"{"action":"execute_js","script":"document.title"}"#, "low was clicked"),
+            (r#"{"what":"screenshot","full_page":true}"#, r#""height":1568"#),
         ],
     ),
     exhibit(
@@ -155,6 +156,7 @@ const ZOO: &[Exhibit] = &[
             (r##"{"action":"click","selector":"#board"}"##, "complete"),
             (r#"{"action":"execute_js","script":"document.title"}"#, "hit at 100,50"),
             (r#"{"what":"screenshot"}"#, "image/jpeg"),
+            (r##"{"what":"screenshot","selector":"#board"}"##, r#""height":100"#),
         ],
     ),
     exhibit(
