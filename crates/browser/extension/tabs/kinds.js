@@ -46,8 +46,8 @@ export async function checkKind(tab, needs) {
   const known = kindOf(tab.url ?? "");
   if (known) throw unreadable(known);
   if (crashed.has(tab.id)) throw crash("not_executed");
-  // The debugger stays in no page of the browser; and a page that is busy would not tell what it is.
-  if (needs === "seen" || (needs === "script" && isAttached(tab.id))) return false;
+  // A page that is busy would not tell what it is; what failed to open is known without it.
+  if (needs === "seen" || (needs === "script" && isAttached(tab.id) && !failureIn(tab.id))) return false;
   // Where the page is to be read anyway there is nothing to be gained by not waiting for it.
   const type = await (needs === "script" ? Promise.race([contentType(tab.id), sleep(LOOK_MS, null)]) : contentType(tab.id));
   if (type === "error") throw errorPage(tab.id);
