@@ -67,7 +67,7 @@ const ZOO: &[Exhibit] = &[
             (r#"{"action":"wait_for","selector":"[placeholder='card text']"}"#, "complete"),
             (r##"{"action":"type","selector":"[placeholder='card text']","text":"4242"}"##, "4242"),
             (r#"{"action":"click","selector":"button"}"#, "card"),
-            (r#"{"what":"page_text"}"#, "card was clicked true"),
+            (r#"{"what":"page_text"}"#, "card was clicked"),
         ],
     ),
     exhibit(
@@ -75,7 +75,7 @@ const ZOO: &[Exhibit] = &[
         &[
             (r#"{"action":"wait_for","text":"small"}"#, "complete"),
             (r#"{"action":"click","selector":"button"}"#, "small"),
-            (r#"{"what":"snapshot"}"#, "small was clicked true"),
+            (r#"{"what":"snapshot"}"#, "small was clicked"),
         ],
     ),
     exhibit(
@@ -242,8 +242,10 @@ const ZOO: &[Exhibit] = &[
     exhibit(
         "zoo-history.html",
         &[
-            (r##"{"action":"click","selector":"#next"}"##, "page=2"),
-            (r##"{"action":"click","selector":"#hash"}"##, "#part"),
+            (r##"{"action":"click","selector":"#next"}"##, "complete"),
+            (r#"{"action":"execute_js","script":"location.search"}"#, "page=2"),
+            (r##"{"action":"click","selector":"#hash"}"##, "complete"),
+            (r#"{"action":"execute_js","script":"location.hash"}"#, "#part"),
             (r#"{"action":"back"}"#, "complete"),
             (r#"{"action":"back"}"#, "zoo-history.html"),
         ],
