@@ -341,7 +341,7 @@ impl Browser {
                     verdict
                 }
                 Word::Ended(outcome) => {
-                    let outcome = shape::shaped(&what, outcome);
+                    let outcome = shape::shaped(&what, outcome, self.port());
                     let expected = state_of(&outcome);
                     self.step(id, Move::End);
                     if let Err(unsent) = reports.send(Report::Ended(outcome)) {
@@ -383,7 +383,7 @@ impl Browser {
         let Ok(engine) = self.engine() else { return Verdict::Unavailable };
         let told = async {
             let outcome = match word {
-                Word::Ended(outcome) => Some(shaped(engine, id, outcome).await?),
+                Word::Ended(outcome) => Some(shaped(engine, id, outcome, self.port()).await?),
                 Word::Accepted | Word::Progress(..) => None,
             };
             engine.tell(id, fence, outcome).await
@@ -413,7 +413,12 @@ impl Browser {
 }
 
 /// Makes an outcome that no executor waits for what its task keeps [BROWSER-16].
-async fn shaped(engine: &Handle, id: TaskId, outcome: Outcome) -> Result<Outcome, Error> {
+async fn shaped(
+    engine: &Handle,
+    id: TaskId,
+    outcome: Outcome,
+    own_port: Option<u16>,
+) -> Result<Outcome, Error> {
     if !matches!(outcome, Outcome::Succeeded(_)) {
         return Ok(outcome);
     }
@@ -429,7 +434,7 @@ async fn shaped(engine: &Handle, id: TaskId, outcome: Outcome) -> Result<Outcome
     };
     let Some(payload) = view.payload else { return Ok(outcome) };
     let order = Order::of(record.task.tool.as_str(), &record.task.lane, &payload.inputs)?;
-    Ok(shape::shaped(&order.what, outcome))
+    Ok(shape::shaped(&order.what, outcome, own_port))
 }
 
 async fn accept(reports: &tokio::sync::mpsc::UnboundedSender<Report>) -> Verdict {

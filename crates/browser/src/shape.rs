@@ -17,16 +17,18 @@ use crate::address;
 
 /// Makes the outcome of a command what its task keeps: an image leaves the JSON, and a page that may
 /// not be opened is not told of.
-pub(crate) fn shaped(what: &str, outcome: Outcome) -> Outcome {
+///
+/// Where the tab stands counts for each of them: `own_port` is that of this server's listener.
+pub(crate) fn shaped(what: &str, outcome: Outcome, own_port: Option<u16>) -> Outcome {
     let Outcome::Succeeded(parts) = &outcome else { return outcome };
     let [Content::Json(json)] = parts.as_slice() else { return outcome };
     let Ok(reply) = json.read::<Reply<'_>>() else { return outcome };
+    if reply.origin.as_deref().is_some_and(|origin| is_refused(origin, own_port)) {
+        return Outcome::Failed(refused());
+    }
     match what {
         "screenshot" => screenshot(reply).unwrap_or(outcome),
-        _ if is_view_or_action(what) => match arrived(&reply) {
-            Some(error) => Outcome::Failed(error),
-            None => outcome,
-        },
+        _ if is_view_or_action(what) && arrived(&reply, own_port) => Outcome::Failed(refused()),
         _ => outcome,
     }
 }
@@ -37,19 +39,23 @@ fn is_view_or_action(what: &str) -> bool {
 }
 
 /// Looks where a command arrived, after redirects [SEC-7].
-fn arrived(reply: &Reply<'_>) -> Option<Error> {
+fn arrived(reply: &Reply<'_>, own_port: Option<u16>) -> bool {
     #[derive(Deserialize)]
     struct Arrived {
         url: Option<String>,
     }
-    let arrived: Arrived = serde_json::from_str(reply.result?.get()).ok()?;
-    let url = arrived.url?;
-    let error = address::check("url", &url, None).err()?;
-    let is_blocked = error.kind == Kind::UrlBlocked && (url.starts_with("http"));
-    is_blocked.then(|| {
-        let words = "the page led to an address that may not be opened; what it holds is not shown";
-        Error::new(Kind::UrlBlocked, words).with_guarantee(Guarantee::Executed)
-    })
+    let arrived = reply.result.and_then(|result| serde_json::from_str(result.get()).ok());
+    arrived.and_then(|Arrived { url }| url).is_some_and(|url| is_refused(&url, own_port))
+}
+
+fn is_refused(address: &str, own_port: Option<u16>) -> bool {
+    let error = address::check("url", address, own_port).err();
+    error.is_some_and(|error| error.kind == Kind::UrlBlocked) && address.starts_with("http")
+}
+
+fn refused() -> Error {
+    let words = "the page led to an address that may not be opened; what it holds is not shown";
+    Error::new(Kind::UrlBlocked, words).with_guarantee(Guarantee::Executed)
 }
 
 /// Takes an image out of the JSON that it came in.
@@ -99,18 +105,36 @@ mod tests {
         // [BROWSER-16, SEC-7]
         let metadata = replied(r#"{"url":"http://169.254.169.254/","text":"key"}"#);
         for what in ["navigate", "page_text", "tab_new"] {
-            let Outcome::Failed(error) = shaped(what, metadata.clone()) else { panic!("{what}") };
+            let Outcome::Failed(error) = shaped(what, metadata.clone(), None) else {
+                panic!("{what}")
+            };
             assert_eq!(error.kind, Kind::UrlBlocked, "{what}");
             assert!(!error.message.contains("key"), "{error}");
         }
         let fine = replied(r#"{"url":"https://example.com/","text":"hi"}"#);
-        assert_eq!(shaped("page_text", fine.clone()), fine);
+        assert_eq!(shaped("page_text", fine.clone(), None), fine);
+    }
+
+    #[test]
+    fn no_result_of_a_tab_at_this_server_s_own_listener_is_handed_on() {
+        // [BROWSER-16, SEC-7]
+        let reply = r#"{"result":"secret","origin":"http://localhost:4711"}"#;
+        let seen = Outcome::Succeeded(vec![Content::Json(Json::parse(reply).expect("JSON"))]);
+        for what in ["execute_js", "screenshot", "click"] {
+            let Outcome::Failed(error) = shaped(what, seen.clone(), Some(4711)) else {
+                panic!("{what}")
+            };
+            assert_eq!(error.kind, Kind::UrlBlocked, "{what}");
+        }
+        assert_eq!(shaped("execute_js", seen.clone(), Some(4712)), seen);
     }
 
     #[test]
     fn an_image_leaves_the_json() {
         let shot = replied(r#"{"mime":"image/jpeg","data":"aGk=","width":2,"height":1}"#);
-        let Outcome::Succeeded(parts) = shaped("screenshot", shot) else { panic!("no image") };
+        let Outcome::Succeeded(parts) = shaped("screenshot", shot, None) else {
+            panic!("no image")
+        };
         assert!(
             matches!(&parts[1], Content::Binary { mime, data } if &**mime == "image/jpeg" && &**data == b"hi")
         );

@@ -3,6 +3,7 @@
 //! A [`Rig`] is one server and one browser for all the steps of a test; one rig lives at a time, so that
 //! a busy machine starts one browser. Every wait ends with the condition itself.
 
+mod guarded;
 mod hard;
 mod pages;
 #[path = "../../src/demo/chromium.rs"]

@@ -8,10 +8,14 @@ import { useTab } from "../tabs/callers.js";
 import { takeInHand } from "../tabs/group.js";
 import { settleOpened, watchOpened } from "../tabs/place.js";
 import { closeTab, listTabs, newTab, selectTab, targetTab } from "../tabs/tabs.js";
+import { checkShown } from "../tabs/urls.js";
 import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
 import { pageText, screenshot, snapshot, waitFor } from "../page/read.js";
 import { executeJs, setEngine } from "../page/script.js";
 import { invalid } from "./errors.js";
+
+/** What may be done in a tab whose page may not be read. */
+const LEAVES = new Set([navigate, back, forward, reload]);
 
 /** The longest that an answer waits for the events before it. */
 const EVENTS_MS = 1000;
@@ -63,6 +67,8 @@ export async function perform(entry, run, own_port) {
     if (!action.reads) takeInHand(run.tab_id);
     watchOpened(run);
     const tab = await wakeTab(run.tab_id, run);
+    // Where the tab stands counts, whichever way it came there; only what leads elsewhere may be done.
+    if (!LEAVES.has(action.act)) await checkShown(run.tab_id, own_port, "not_executed");
     if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
     run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
     if (action.act === navigate || action.act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
@@ -74,6 +80,7 @@ export async function perform(entry, run, own_port) {
   } finally {
     // What the command caused is there to be read before its end is.
     await sendNow(EVENTS_MS);
+    if (action.in === "lane") await checkShown(run.tab_id, own_port, "executed");
   }
 }
 

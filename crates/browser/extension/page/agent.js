@@ -195,7 +195,7 @@ globalThis.raincheckAgent ??= (() => {
       set.call(element, text);
       const is_taken = element.value === text || (text !== "" && element.value !== "");
       if (!is_taken) set.call(element, before);
-      if (!is_taken) throw new Missing(`${describe(element)} (type ${element.type}) does not take ${JSON.stringify(text.slice(0, 100))}`);
+      if (!is_taken) throw new Missing(`${describe(element)} (type ${element.type}) does not take ${isSecret(element) ? "it" : JSON.stringify(text.slice(0, 100))}`);
     }
     element.dispatchEvent(new InputEvent("input", { bubbles: true, composed: true, inputType: "insertReplacementText", data: text }));
     element.dispatchEvent(new Event("change", { bubbles: true }));

@@ -2,6 +2,7 @@
 
 import { CommandError, navigatedAway } from "../commands/errors.js";
 import { closed, whyFrameClosed } from "../status/origins.js";
+import { whyHostBlocked } from "../tabs/urls.js";
 
 const AGENT = ["page/dom.js", "page/outline.js", "page/text.js", "page/agent.js"];
 const IDLE_MS = 1500;
@@ -15,6 +16,7 @@ export async function call(tab_id, method, args, frame_id = 0) {
   const why = await whyFrameClosed(tab_id, frame_id);
   if (why !== null && frame_id === 0) throw closed(why);
   if (why !== null) return { missing: `${why} by the user` };
+  if (frame_id !== 0 && (await isFrameBlocked(tab_id, frame_id))) return { missing: "what is in its frame may not be read: it is of the server's own port, or of a link-local or metadata address" };
   const target = { tabId: tab_id, frameIds: [frame_id] };
   const left = watchLeft(tab_id, frame_id);
   try {
@@ -27,6 +29,11 @@ export async function call(tab_id, method, args, frame_id = 0) {
   } finally {
     left.stop();
   }
+}
+
+async function isFrameBlocked(tab_id, frame_id) {
+  const frame = await chrome.webNavigation.getFrame({ tabId: tab_id, frameId: frame_id });
+  return frame !== null && whyHostBlocked(frame.url) !== null;
 }
 
 async function ask(target, method, args) {

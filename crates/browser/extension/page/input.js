@@ -64,7 +64,7 @@ export async function type(params, run) {
     }
   });
   const read = await ask(run, "value", place.at).catch(() => undefined);
-  return dropAbsent({ ...told(place, is_real, done), value: read?.value });
+  return dropAbsent({ ...told(place, is_real, done), value: shownValue(place, read?.value) });
 }
 
 export async function fill(params, run) {
@@ -73,7 +73,12 @@ export async function fill(params, run) {
   const place = await reach(run, params, { enabled: true, editable: true });
   await mayType(run, params, place);
   const done = await withConsequences(run, () => ask(run, "fill", { ...place.at, text, origin: place.origin }));
-  return { ...told(place, is_real, done), value: done.value?.value, input: "events" };
+  return { ...told(place, is_real, done), value: shownValue(place, done.value?.value), input: "events" };
+}
+
+/** What is typed where secrets are typed is in no answer, also while the page shows it. */
+function shownValue(place, value) {
+  return place.is_secret && value ? "••••" : value;
 }
 
 export async function pressKey(params, run) {

@@ -1,10 +1,11 @@
 // Where a command was done, for its answer: `{origin, title, found?, opened?: {tab_id, origin}}`.
 
 import { dropAbsent } from "../commands/errors.js";
-import { shown, whyClosed } from "../status/origins.js";
+import { whyClosed } from "../status/origins.js";
 import { noteTold } from "./callers.js";
 import { watchTab } from "./navigation.js";
 import { on } from "./sessions.js";
+import { whyHostBlocked } from "./urls.js";
 
 const OPENS_MS = 1000;
 const TITLE_CHARS = 300;
@@ -34,7 +35,12 @@ export async function placeOf({ caller }, run) {
   if (!tab) return dropAbsent(told);
   const origin = whyClosed(tab.url) === null ? originOf(tab.url) : undefined;
   await noteTold(caller, tab.id, origin ?? null);
-  return dropAbsent({ origin, title: shown(tab.url, tab.title ?? "").title?.slice(0, TITLE_CHARS), ...told });
+  return dropAbsent({ origin, title: titleOf(tab), ...told });
+}
+
+/** What a page that may not be read calls itself is not told. */
+function titleOf(tab) {
+  return whyHostBlocked(tab.url ?? "") === null ? tab.title?.slice(0, TITLE_CHARS) : undefined;
 }
 
 async function find(tab_id) {
