@@ -89,7 +89,7 @@ const ZOO: &[Exhibit] = &[
     exhibit(
         "zoo-covered.html",
         &[
-            (r##"{"action":"click","selector":"#under","timeout_ms":1500}"##, "covered by"),
+            (r##"{"action":"click","selector":"#under","timeout_ms":60000}"##, "covered by"),
             (r##"{"action":"click","selector":"#away"}"##, "complete"),
             (r##"{"action":"click","selector":"#under"}"##, "complete"),
         ],
@@ -284,7 +284,7 @@ async fn every_page_of_the_zoo_does_what_its_row_says() {
     let rig = Rig::start().await;
     let mut complaints = Vec::new();
     for Exhibit { page, calls } in ZOO {
-        let tab_id = rig.open(&rig.here(page)).await;
+        let tab_id = rig.open_in_front(&rig.here(page)).await;
         for (call, words) in *calls {
             let mut arguments: Value = serde_json::from_str(call).expect("JSON");
             arguments["tab_id"] = tab_id.clone();
