@@ -88,7 +88,11 @@ impl Tool {
                 let mut work = pin!(async { outcome(work.await) });
                 tokio::select! {
                     biased;
-                    ended = &mut work => ended,
+                    ended = &mut work => match context.protocol().is_stopped() {
+                        // It noticed at the same moment.
+                        true => interrupted(ended),
+                        false => ended,
+                    },
                     () = context.protocol().stopped() => wind_down(work, &context, grace).await,
                 }
             })
@@ -260,10 +264,15 @@ async fn wind_down(
         }
     };
     let (ended, ()) = tokio::join!(work, protocol.committed_to_end());
+    ended.map_or(Outcome::Cancelled, interrupted)
+}
+
+/// Returns how a function ended that had to stop.
+fn interrupted(ended: Outcome) -> Outcome {
     match ended {
-        Some(succeeded @ Outcome::Succeeded(_)) => succeeded,
+        succeeded @ Outcome::Succeeded(_) => succeeded,
         // That it was interrupted is no failure of the tool.
-        Some(Outcome::Failed(_) | Outcome::Cancelled) | None => Outcome::Cancelled,
+        Outcome::Failed(_) | Outcome::Cancelled => Outcome::Cancelled,
     }
 }
 

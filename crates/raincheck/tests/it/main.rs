@@ -172,6 +172,64 @@ async fn a_function_that_notices_its_cancel_cleans_up_within_the_grace() {
     }
 }
 
+/// Calls a tool, cancels it once it runs, and returns its outcome and how long that took.
+async fn cancelled(tool: Tool) -> (Outcome, Duration) {
+    let (engine, service) = Raincheck::builder().tool(tool.wait(Duration::ZERO)).engine();
+    let stop = CancellationToken::new();
+    let calling = async {
+        let called = engine.call("tool", json!({})).await.expect("accepted");
+        let task = if let Called::Task(task) = called { Some(task) } else { None };
+        let task = task.expect("it runs");
+        let mut watch = engine.watch(task.id());
+        while task.view().await.expect("a task").record.state != State::Running {
+            watch.changed().await;
+        }
+        let began = tokio::time::Instant::now();
+        assert!(task.cancel().await.expect("a task").acknowledged);
+        let outcome = task.outcome().await.expect("an end");
+        stop.cancel();
+        (outcome, began.elapsed())
+    };
+    tokio::join!(calling, service.run(stop.clone())).0
+}
+
+// [CANCEL-2] [CANCEL-6]
+#[tokio::test(start_paused = true)]
+async fn a_function_that_never_asked_is_dropped_at_once() {
+    let dropped = Arc::new(AtomicBool::new(false));
+    let guard = Arc::clone(&dropped);
+    let never = Tool::new("tool", "Never looks", move |_: Value, _context: TaskContext| {
+        let guard = SetWhenDropped(Arc::clone(&guard));
+        async move {
+            let _guard = guard;
+            std::future::pending::<Result<(), ToolError>>().await
+        }
+    });
+    let (outcome, took) = cancelled(never).await;
+    assert_eq!(outcome, Outcome::Cancelled);
+    assert!(took < Duration::from_secs(1), "{took:?}: the grace is for who asked");
+    assert!(dropped.load(Ordering::SeqCst));
+}
+
+/// Tells that it was dropped.
+struct SetWhenDropped(Arc<AtomicBool>);
+
+impl Drop for SetWhenDropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+// [CANCEL-2]
+#[tokio::test(start_paused = true)]
+async fn a_function_that_returns_an_error_when_it_is_cancelled_was_cancelled() {
+    let prompt = Tool::new("tool", "Looks", |_: Value, context: TaskContext| async move {
+        context.cancellation_token().cancelled().await;
+        Err::<(), _>(ToolError::new("cancelled before it was written"))
+    });
+    assert_eq!(cancelled(prompt).await.0, Outcome::Cancelled);
+}
+
 // [CALL-1] [IDEM-1] [QUEUE-1] [LEASE-3]
 #[tokio::test(start_paused = true)]
 async fn an_embedders_call_gives_the_outcome_or_a_handle() {

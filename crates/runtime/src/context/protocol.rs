@@ -129,6 +129,12 @@ impl<'a> AttemptProtocol<'a> {
         self.context.live.stop.cancelled().await;
     }
 
+    /// Tells whether the attempt has to stop, without having the tool notice it.
+    #[must_use]
+    pub fn is_stopped(self) -> bool {
+        self.context.live.stop.is_cancelled()
+    }
+
     /// Tells whether the tool itself has asked for its
     /// [cancellation token](TaskContext::cancellation_token) or the reason to stop, so that it can be
     /// expected to clean up and return.

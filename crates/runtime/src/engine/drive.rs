@@ -222,7 +222,8 @@ impl Engine {
         live: &Arc<Live>,
     ) -> Result<Arc<Tool>, Option<Outcome>> {
         let context = TaskContext::new(Arc::clone(&self.kernel), Arc::clone(live));
-        let stopped = pin!(context.cancellation_token().cancelled());
+        // On behalf of a tool that has not asked for its token yet.
+        let stopped = pin!(context.protocol().stopped());
         let found = pin!(self.tools.find_known(attempt.record.task.tool.as_str()));
         match select(found, stopped).await {
             Either::Left((Ok(Some(tool)), _)) => Ok(tool),
