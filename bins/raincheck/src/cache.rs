@@ -113,8 +113,9 @@ impl Keeper {
         // Nothing is made where nothing was.
         if keepers.is_empty() {
             return Err(Failure::failed(
-                "no server has cached a response yet",
-                "name the state folder of the server: --state-dir DIR",
+                "no server has cached a response here yet",
+                "start a server and call a tool with a large answer; if one has run with another state \
+                 folder, name it: --state-dir DIR",
             ));
         }
         Ok(keepers)
@@ -168,14 +169,14 @@ impl Keeper {
 
     async fn ask(&mut self, arguments: Value) -> Result<Value, Failure> {
         let answer: Value = match self {
-            Self::Server(owner) => owner.call(TOOL, arguments).await?,
+            Self::Server(owner) => owner.call(TOOL, arguments).await.map_err(for_a_terminal)?,
             Self::Here { control, scope } => {
                 let call = json!({"scope": scope, "tool": TOOL, "arguments": arguments});
                 let reply =
                     control.call(call.to_string().as_bytes(), CancellationToken::new()).await;
                 if reply.status != 200 {
                     let (message, next) = told(reply.status, reply.body.as_bytes());
-                    return Err(Failure::failed(message, next));
+                    return Err(for_a_terminal(Failure::failed(message, next)));
                 }
                 serde_json::from_str(&reply.body).unwrap_or_default()
             }
@@ -204,6 +205,16 @@ impl Keeper {
                 return Ok(n_deleted);
             }
         }
+    }
+}
+
+/// Puts what to do next into words for a terminal: those of the tool are for its callers.
+fn for_a_terminal(failure: Failure) -> Failure {
+    let is_for_callers = failure.next.contains(TOOL) || failure.next.contains("details.rerun");
+    if is_for_callers {
+        Failure { next: "list what there is: raincheck cache list".into(), ..failure }
+    } else {
+        failure
     }
 }
 

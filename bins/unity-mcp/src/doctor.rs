@@ -72,6 +72,11 @@ fn version(project: &Project) -> Finding {
             format!("{shown}: {why}"),
             "open the project with Unity 2021.3 or newer",
         ),
+        Err(Refusal::Unreadable) => Finding::bad(
+            CHECK,
+            format!("{shown}: ProjectSettings/ProjectVersion.txt says no version of Unity"),
+            "open the project in Unity once, which writes the file",
+        ),
         Err(_) => Finding::bad(CHECK, format!("{shown} cannot be read"), "check its access rights"),
     }
 }

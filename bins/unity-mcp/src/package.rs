@@ -159,6 +159,10 @@ fn failure(refusal: &Refusal, project: &Project, forced: &str) -> Failure {
         Refusal::Version(why) => {
             Failure::usage(why.clone(), "open the project with a newer Unity first")
         }
+        Refusal::Unreadable => Failure::usage(
+            "ProjectSettings/ProjectVersion.txt says no version of Unity",
+            "open the project in Unity once, which writes the file, and install again",
+        ),
         Refusal::Occupied(place) => Failure::failed(
             format!("{} holds something else than the package", place.display()),
             "move it away, and install again",

@@ -60,6 +60,7 @@ pub(crate) fn no_project(refusal: &Refusal, path: &Path) -> Failure {
         }
         Refusal::NoProject(_)
         | Refusal::Version(_)
+        | Refusal::Unreadable
         | Refusal::Occupied(_)
         | Refusal::Edited(_)
         | Refusal::Absent(_)
@@ -70,6 +71,7 @@ pub(crate) fn no_project(refusal: &Refusal, path: &Path) -> Failure {
         }
         Refusal::NoProject(_)
         | Refusal::Version(_)
+        | Refusal::Unreadable
         | Refusal::Occupied(_)
         | Refusal::Edited(_)
         | Refusal::Absent(_)
@@ -85,6 +87,7 @@ pub(crate) fn no_project(refusal: &Refusal, path: &Path) -> Failure {
         }
         Refusal::NoProject(_)
         | Refusal::Version(_)
+        | Refusal::Unreadable
         | Refusal::Occupied(_)
         | Refusal::Edited(_)
         | Refusal::Absent(_)

@@ -217,7 +217,9 @@ impl Browser {
         let restored = lanes.restore(engine).await;
         let held = lanes.hold(engine, !is_there).await;
         drop(lanes);
-        if let Err(error) = restored.and(held) {
+        if let Err(error) = restored.and(held)
+            && !engine.is_closing()
+        {
             tracing::error!(%error, "the lanes of tabs could not be set up");
         }
         self.0.is_set_up.send_replace(true);
@@ -270,7 +272,9 @@ impl Browser {
         let Ok(engine) = self.engine() else { return false };
         tracing::info!("{}", if is_held { "no browser is connected" } else { "a browser is here" });
         let done = self.0.lanes.lock().await.hold(engine, is_held).await;
-        if let Err(error) = &done {
+        if let Err(error) = &done
+            && !engine.is_closing()
+        {
             tracing::error!(%error, is_held, "the lanes of tabs could not be held or released");
         }
         done.is_ok()

@@ -272,6 +272,12 @@ impl Handle {
         mac.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))
     }
 
+    /// Tells whether the end of the engine has begun: what is asked of it may be refused for that alone.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.engine.kernel.phases.is_closing()
+    }
+
     /// Waits until the store is open; `false` when the engine ends before. A store that cannot be
     /// opened may still be opened later.
     ///

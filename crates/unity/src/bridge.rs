@@ -320,6 +320,8 @@ impl Unity {
             let hold = self.desk().hold_of(&lane);
             let next = match lanes.set(engine, &lane, hold, self.now()).await {
                 Ok(next) => next,
+                // Its lanes end with it.
+                Err(_) if engine.is_closing() => return None,
                 Err(error) => {
                     tracing::error!(%error, %lane, "a lane could not be held or released");
                     // A store that fails may be back soon.

@@ -48,8 +48,10 @@ pub fn identity() -> &'static Identity {
 pub enum Refusal {
     /// The path is no Unity project, and in none.
     NoProject(PathBuf),
-    /// The project's version of Unity is older than the package takes, or cannot be told.
+    /// The project's version of Unity is older than the package takes.
     Version(String),
+    /// The project does not say which version of Unity it is of.
+    Unreadable,
     /// Something else is where the package goes.
     Occupied(PathBuf),
     /// These files of the package were changed in the project.

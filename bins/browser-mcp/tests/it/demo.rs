@@ -36,6 +36,7 @@ fn shown(prepare: impl FnOnce(&mut Command, &Path)) -> String {
     let demo = demo.output().expect("it runs");
     let shown = out(&demo);
     assert_eq!(code(&demo), Some(0), "{shown}{}", err(&demo));
+    assert!(!err(&demo).contains("ERROR"), "{shown}{}", err(&demo));
     let mut rest = shown.as_str();
     for part in PARTS {
         let found = rest.split_once(part);

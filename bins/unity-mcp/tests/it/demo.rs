@@ -34,6 +34,7 @@ fn the_demo_shows_a_run_of_tests_over_a_reload_and_a_restart_and_cleans_up() {
     let demo = demo.output().expect("it runs");
     let shown = out(&demo);
     assert_eq!(code(&demo), Some(0), "{shown}{}", err(&demo));
+    assert!(!err(&demo).contains("ERROR"), "{shown}{}", err(&demo));
     let mut rest = shown.as_str();
     for part in PARTS {
         let found = rest.split_once(part);

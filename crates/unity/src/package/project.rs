@@ -59,7 +59,7 @@ impl Project {
     /// Returns the version of Unity that the project is of. Works with blocking calls.
     ///
     /// # Errors
-    /// When it cannot be told, or the package does not take it.
+    /// [`Refusal::Unreadable`] when it cannot be told, [`Refusal::Version`] when the package does not take it.
     pub fn version(&self) -> Result<UnityVersion, Refusal> {
         let text = String::from_utf8_lossy(&fs::read(version_file(&self.root))?).into_owned();
         let line = text.lines().find_map(|line| line.trim().strip_prefix("m_EditorVersion:"));
@@ -69,10 +69,7 @@ impl Project {
             Some(_) => Err(Refusal::Version(format!(
                 "the project is of Unity {said}, and the package takes {OLDEST} and up"
             ))),
-            None => Err(Refusal::Version(
-                "the version of Unity in ProjectSettings/ProjectVersion.txt cannot be read"
-                    .to_owned(),
-            )),
+            None => Err(Refusal::Unreadable),
         }
     }
 
