@@ -24,5 +24,9 @@ struct OwnToolSet;
 struct OwnStore;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/how-to/serve-over-http.md")]
+struct ServeOverHttp;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/how-to/wrap-a-handler.md")]
 struct WrapAHandler;

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use raincheck::OAuth;
 use raincheck_core::content::Json;
 use raincheck_core::ids::LaneId;
 use raincheck_core::lane;
@@ -119,6 +120,8 @@ pub struct Http {
     pub origins: Vec<String>,
     /// The owners, each with the place of its token.
     pub tokens: Vec<(String, TokenFrom)>,
+    /// Whose access tokens are believed too.
+    pub oauth: Option<OAuth>,
 }
 
 /// Where a token is.

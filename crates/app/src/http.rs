@@ -66,6 +66,9 @@ fn read_with(
     if file.http.is_anonymous {
         http = http.anonymous();
     }
+    if let Some(oauth) = &file.http.oauth {
+        http = http.oauth(oauth.clone());
+    }
     http = file.http.names.iter().fold(http, |http, name| http.name(name));
     http = file.http.origins.iter().fold(http, |http, origin| http.origin(origin));
     http.check().map_err(|words| Failure::usage(words, "see docs/how-to/serve-over-http.md"))?;

@@ -14,6 +14,7 @@ use http::header::{AUTHORIZATION, CONNECTION, HOST, ORIGIN, TRANSFER_ENCODING, W
 use http::{HeaderMap, HeaderName, HeaderValue};
 use raincheck_core::scope::Scope;
 
+use crate::keys::Denied;
 use crate::options::{Bearer, Limits, Options, Origin, Policy};
 use crate::refusal::Refusal;
 use crate::secret::Secret;
@@ -63,7 +64,7 @@ pub(crate) fn router(options: Options, hosts: Hosts, secret: Secret, health: Rou
         let is_open = match &policy.bearer {
             Bearer::Optional => true,
             Bearer::Named(keys) => keys.is_open(),
-            Bearer::Required | Bearer::SignedUrl | Bearer::Handshake => false,
+            Bearer::Required | Bearer::Public | Bearer::SignedUrl | Bearer::Handshake => false,
         };
         if is_remote && is_open {
             policy.bearer = Bearer::Required;
@@ -145,7 +146,7 @@ impl Door {
 
     /// Checks who calls; returns the owner where tokens say who that is.
     async fn check_bearer(&self, headers: &HeaderMap) -> Result<Option<Scope>, Refusal> {
-        if matches!(self.policy.bearer, Bearer::SignedUrl | Bearer::Handshake) {
+        if matches!(self.policy.bearer, Bearer::Public | Bearer::SignedUrl | Bearer::Handshake) {
             return Ok(None);
         }
         let offered = one(headers, &AUTHORIZATION).map_err(|_| Refusal::NoBearer)?;
@@ -154,7 +155,12 @@ impl Door {
             Some(value) => Some(value.to_str().ok().and_then(bearer).ok_or(Refusal::NoBearer)?),
         };
         if let Bearer::Named(keys) = &self.policy.bearer {
-            return keys.owner(token).await.map(Some).ok_or(Refusal::NoBearer);
+            return keys.owner(token).await.map(Some).map_err(|denied| match denied {
+                Denied::Unknown if token.is_none() => Refusal::NoBearer,
+                Denied::Unknown => Refusal::WrongBearer,
+                Denied::TooNarrow => Refusal::NarrowBearer,
+                Denied::Unchecked => Refusal::UncheckedBearer,
+            });
         }
         let is_right = match token {
             None => self.policy.bearer == Bearer::Optional,
@@ -166,9 +172,9 @@ impl Door {
     /// Answers a request that does not pass.
     fn refuse(&self, refusal: Refusal) -> Response {
         let mut response = refusal.into_response();
-        if refusal == Refusal::NoBearer
+        if refusal.is_of_bearer()
             && let Bearer::Named(keys) = &self.policy.bearer
-            && let Some(challenge) = keys.challenge()
+            && let Some(challenge) = keys.challenge(refusal.bearer_error())
             && let Ok(challenge) = HeaderValue::from_str(&challenge)
         {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);

@@ -8,14 +8,28 @@ use raincheck_core::scope::Scope;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+/// Why the holder of a token is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// The token is not to be believed: 401.
+    Unknown,
+    /// It is sound, and not for what this server does: 403.
+    TooNarrow,
+    /// Nothing can be said about it for now: 503.
+    Unchecked,
+}
+
 /// Knows tokens that somebody else has issued.
 #[async_trait]
 pub trait Issued: Send + Sync + 'static {
-    /// Returns whose a token is; `None` when it is not to be believed.
+    /// Returns whose a token is.
+    ///
+    /// # Errors
+    /// Why its holder is not let in.
     ///
     /// # Cancel safety
     /// Must be safe to drop.
-    async fn owner(&self, token: &str) -> Option<Scope>;
+    async fn owner(&self, token: &str) -> Result<Scope, Denied>;
 }
 
 /// The tokens of a listener, and whose they are. Cloning shares them.
@@ -30,7 +44,14 @@ struct Ring {
     tokens: Vec<([u8; 32], Scope)>,
     anonymous: Option<Scope>,
     issued: Option<Arc<dyn Issued>>,
-    metadata: Option<Box<str>>,
+    /// What a refusal says of how to get a token.
+    hint: Option<Hint>,
+}
+
+#[derive(Clone)]
+struct Hint {
+    metadata: Box<str>,
+    scopes: Box<str>,
 }
 
 impl Keys {
@@ -53,12 +74,14 @@ impl Keys {
     }
 
     /// Believes tokens of an issuer too. `metadata` is where callers learn who that is
-    /// [RFC 9728](https://www.rfc-editor.org/rfc/rfc9728); a refusal names it.
+    /// [RFC 9728](https://www.rfc-editor.org/rfc/rfc9728); a refusal names it, and the scopes that a token
+    /// needs.
     #[must_use]
-    pub fn with_issued(self, issued: Arc<dyn Issued>, metadata: &str) -> Self {
+    pub fn with_issued(self, issued: Arc<dyn Issued>, metadata: &str, scopes: &[String]) -> Self {
         self.changed(|ring| {
             ring.issued = Some(issued);
-            ring.metadata = Some(metadata.into());
+            let scopes = scopes.join(" ").into();
+            ring.hint = Some(Hint { metadata: metadata.into(), scopes });
         })
     }
 
@@ -73,8 +96,8 @@ impl Keys {
     }
 
     /// Returns who shows a token, or none.
-    pub(crate) async fn owner(&self, token: Option<&str>) -> Option<Scope> {
-        let Some(token) = token else { return self.0.anonymous.clone() };
+    pub(crate) async fn owner(&self, token: Option<&str>) -> Result<Scope, Denied> {
+        let Some(token) = token else { return self.0.anonymous.clone().ok_or(Denied::Unknown) };
         let shown = digest(token);
         let mut found = None;
         for (known, owner) in &self.0.tokens {
@@ -82,16 +105,25 @@ impl Keys {
                 found = Some(owner.clone());
             }
         }
-        match (&found, &self.0.issued) {
+        match (found, &self.0.issued) {
+            (Some(owner), _) => Ok(owner),
             (None, Some(issued)) => issued.owner(token).await,
-            _ => found,
+            (None, None) => Err(Denied::Unknown),
         }
     }
 
-    /// Returns what a refusal says of how to get a token, for `WWW-Authenticate`.
-    pub(crate) fn challenge(&self) -> Option<String> {
-        let metadata = self.0.metadata.as_deref()?;
-        Some(format!("Bearer resource_metadata=\"{metadata}\""))
+    /// Returns what a refusal says of how to get a token, for `WWW-Authenticate`; `error` is what was wrong
+    /// with the one that was shown.
+    pub(crate) fn challenge(&self, error: Option<&str>) -> Option<String> {
+        let Hint { metadata, scopes } = self.0.hint.as_ref()?;
+        let mut challenge = format!("Bearer resource_metadata=\"{metadata}\"");
+        if let Some(error) = error {
+            challenge.push_str(&format!(", error=\"{error}\""));
+        }
+        if !scopes.is_empty() {
+            challenge.push_str(&format!(", scope=\"{scopes}\""));
+        }
+        Some(challenge)
     }
 }
 
@@ -124,15 +156,16 @@ mod tests {
     async fn a_token_says_who_calls_and_a_wrong_one_says_nothing() {
         // [HTTP-3, SCOPE-1]
         let keys = Keys::new().with("of-a", Scope::new("a")).with("of-b", Scope::new("b"));
-        assert_eq!(keys.owner(Some("of-a")).await, Some(Scope::new("a")));
-        assert_eq!(keys.owner(Some("of-b")).await, Some(Scope::new("b")));
+        assert_eq!(keys.owner(Some("of-a")).await, Ok(Scope::new("a")));
+        assert_eq!(keys.owner(Some("of-b")).await, Ok(Scope::new("b")));
         for wrong in ["", "of-", "of-ab", "OF-A"] {
-            assert_eq!(keys.owner(Some(wrong)).await, None, "{wrong}");
+            assert_eq!(keys.owner(Some(wrong)).await, Err(Denied::Unknown), "{wrong}");
         }
-        assert_eq!(keys.owner(None).await, None);
+        assert_eq!(keys.owner(None).await, Err(Denied::Unknown));
         let open = keys.with_anonymous(Scope::local());
-        assert_eq!(open.owner(None).await, Some(Scope::local()));
-        assert_eq!(open.owner(Some("of-c")).await, None, "a wrong token is none at all");
+        assert_eq!(open.owner(None).await, Ok(Scope::local()));
+        let wrong = open.owner(Some("of-c")).await;
+        assert_eq!(wrong, Err(Denied::Unknown), "a wrong token is none at all");
         assert!(!format!("{open:?}").contains("of-a"));
     }
 }

@@ -59,7 +59,7 @@ pub mod client;
 pub mod websocket;
 
 pub use error::{Error, ErrorKind};
-pub use keys::{Issued, Keys};
+pub use keys::{Denied, Issued, Keys};
 pub use mount::at;
 pub use options::{Bearer, Later, Limits, Options, Origin, Policy, Surface};
 pub use secret::Secret;

@@ -152,6 +152,8 @@ pub enum Bearer {
     Required,
     /// It need not, and what it carries must be right. On a remote listener this is `Required`.
     Optional,
+    /// The header is not looked at: what is served is meant for everybody.
+    Public,
     /// The header is not looked at: the link is signed, as artifacts are.
     SignedUrl,
     /// The header is not looked at: both ends prove themselves after the upgrade.

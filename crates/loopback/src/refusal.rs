@@ -21,8 +21,14 @@ pub(crate) enum Refusal {
     LongTarget,
     /// The header lines are too long.
     LongHead,
-    /// The secret is missing or wrong.
+    /// The secret is missing, or is no bearer.
     NoBearer,
+    /// The token is not to be believed.
+    WrongBearer,
+    /// The token has not the scopes that it needs.
+    NarrowBearer,
+    /// Whose the token is cannot be found out for now.
+    UncheckedBearer,
     /// The body is encoded.
     EncodedBody,
     /// The body is not JSON.
@@ -56,23 +62,29 @@ impl Refusal {
             Self::MalformedHost | Self::BrokenBody | Self::BadNonce | Self::NoWebSocket => {
                 StatusCode::BAD_REQUEST
             }
-            Self::ForeignHost | Self::ForeignOrigin | Self::ForeignSite => StatusCode::FORBIDDEN,
+            Self::ForeignHost | Self::ForeignOrigin | Self::ForeignSite | Self::NarrowBearer => {
+                StatusCode::FORBIDDEN
+            }
             Self::LongTarget => StatusCode::URI_TOO_LONG,
             Self::LongHead => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Self::NoBearer => StatusCode::UNAUTHORIZED,
+            Self::NoBearer | Self::WrongBearer => StatusCode::UNAUTHORIZED,
             Self::EncodedBody | Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::LargeBody { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
-            Self::ManyBodies => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ManyBodies | Self::UncheckedBearer => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoRoute => StatusCode::NOT_FOUND,
         }
     }
 
     const fn kind(self) -> Kind {
         match self {
-            Self::ForeignHost | Self::ForeignOrigin | Self::ForeignSite | Self::NoBearer => {
-                Kind::Unauthorized
-            }
+            Self::ForeignHost
+            | Self::ForeignOrigin
+            | Self::ForeignSite
+            | Self::NoBearer
+            | Self::WrongBearer
+            | Self::NarrowBearer => Kind::Unauthorized,
+            Self::UncheckedBearer => Kind::PeerNotReady,
             Self::LargeBody { .. } => Kind::TooLarge,
             Self::ManyBodies => Kind::QueueFull,
             Self::NoRoute => Kind::NotFound,
@@ -86,6 +98,18 @@ impl Refusal {
             | Self::BadNonce
             | Self::NoWebSocket => Kind::InvalidRequest,
         }
+    }
+
+    /// Tells whether it is about the bearer, so that the answer says how to get one.
+    pub(crate) const fn is_of_bearer(self) -> bool {
+        matches!(self, Self::NoBearer | Self::WrongBearer | Self::NarrowBearer)
+    }
+
+    /// Returns what was wrong with a bearer that was shown, in the words of RFC 6750.
+    pub(crate) fn bearer_error(self) -> Option<&'static str> {
+        let words =
+            [(Self::WrongBearer, "invalid_token"), (Self::NarrowBearer, "insufficient_scope")];
+        words.into_iter().find(|(refusal, _)| *refusal == self).map(|(_, words)| words)
     }
 
     /// Returns what is wrong and what to do next. Nothing of the request is repeated.
@@ -106,7 +130,17 @@ impl Refusal {
             }
             Self::LongTarget => ("the request target is too long", "send a shorter path and query"),
             Self::LongHead => ("the headers are too long", "send fewer or shorter headers"),
-            Self::NoBearer => ("`Authorization` carries no valid bearer", self.kind().entry().hint),
+            Self::NoBearer | Self::WrongBearer => {
+                ("`Authorization` carries no valid bearer", self.kind().entry().hint)
+            }
+            Self::NarrowBearer => (
+                "the token lacks a scope that this server asks for",
+                "ask for a token with the scopes in `WWW-Authenticate`",
+            ),
+            Self::UncheckedBearer => (
+                "the keys that tokens are checked with cannot be reached",
+                "call again; the server's log says what is in the way",
+            ),
             Self::EncodedBody => ("`Content-Encoding` is not supported", "send the body as it is"),
             Self::NotJson => (
                 "`Content-Type` is not `application/json`",
@@ -148,10 +182,11 @@ impl IntoResponse for Refusal {
     /// Writes the error object, and ends the connection: what follows on it was not read.
     fn into_response(self) -> Response {
         let (message, hint) = self.words();
+        let is_passing = matches!(self, Self::ManyBodies | Self::UncheckedBearer);
         let body = Body {
             code: self.kind().as_str(),
             message,
-            retryable: self == Self::ManyBodies,
+            retryable: is_passing,
             guarantee: Guarantee::NotExecuted.as_str(),
             recovery: self.kind().entry().recovery.as_str(),
             hint,
@@ -160,10 +195,10 @@ impl IntoResponse for Refusal {
         let mut response = json(self.status(), &body);
         let headers = response.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        if self == Self::ManyBodies {
+        if is_passing {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if self == Self::NoBearer {
+        if matches!(self, Self::NoBearer | Self::WrongBearer) {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

@@ -8,6 +8,8 @@ use raincheck_core::scope::Scope;
 use raincheck_core::text;
 use raincheck_loopback::{Bearer, Keys, Options, Origin, Policy, Surface, at};
 use raincheck_mcp::{HttpOptions, HttpService};
+#[cfg(feature = "oauth")]
+use raincheck_oauth::OAuth;
 
 /// The path of MCP.
 const PATH: &str = "/mcp";
@@ -32,6 +34,8 @@ pub struct HttpConfig {
     origins: Vec<String>,
     tokens: Vec<(Scope, Token)>,
     is_anonymous: bool,
+    #[cfg(feature = "oauth")]
+    oauth: Option<OAuth>,
 }
 
 /// A token that no log shows.
@@ -59,7 +63,28 @@ impl HttpConfig {
             origins: Vec::new(),
             tokens: Vec::new(),
             is_anonymous: false,
+            #[cfg(feature = "oauth")]
+            oauth: None,
         }
+    }
+
+    /// Believes the access tokens of an authorization server too. Their owner is `ISSUER#SUBJECT`; callers
+    /// without a token are told where to get one. What the server asks for is served at the path of the
+    /// resource, so that a proxy in front must pass `/.well-known/oauth-protected-resource` on.
+    #[cfg(feature = "oauth")]
+    #[must_use]
+    pub fn oauth(mut self, oauth: OAuth) -> Self {
+        self.oauth = Some(oauth);
+        self
+    }
+
+    /// Tells whether some caller could show a token of the configuration.
+    fn has_tokens(&self) -> bool {
+        #[cfg(feature = "oauth")]
+        if self.oauth.is_some() {
+            return true;
+        }
+        !self.tokens.is_empty()
     }
 
     /// Lets whoever shows `token` call as `owner`.
@@ -108,10 +133,10 @@ impl HttpConfig {
     /// What is wrong, in words.
     pub fn check(&self) -> Result<(), String> {
         if !self.address.ip().is_loopback() {
-            if !self.is_remote_meant || self.tokens.is_empty() {
+            if !self.is_remote_meant || !self.has_tokens() {
                 return Err(format!(
                     "other machines reach {}, which needs leave (--allow-remote) and a token \
-                     ([http.tokens] or RAINCHECK_HTTP_TOKEN)",
+                     ([http.tokens] or RAINCHECK_HTTP_TOKEN), or an issuer of tokens",
                     self.address
                 ));
             }
@@ -149,6 +174,10 @@ impl HttpConfig {
         if self.is_anonymous {
             keys = keys.with_anonymous(scope.clone());
         }
+        #[cfg(feature = "oauth")]
+        if let Some(oauth) = &self.oauth {
+            keys = keys.with_issued(oauth.checker(), &oauth.metadata_url(), oauth.scopes());
+        }
         Ok(keys)
     }
 
@@ -177,7 +206,11 @@ impl HttpConfig {
             max_body: HttpOptions::MAX_BODY,
             is_local: false,
         };
-        vec![Surface { routes: at(PATH, service), policy }]
+        let surfaces = vec![Surface { routes: at(PATH, service), policy }];
+        #[cfg(feature = "oauth")]
+        let surfaces =
+            surfaces.into_iter().chain(self.oauth.as_ref().map(OAuth::surface)).collect();
+        surfaces
     }
 }
 

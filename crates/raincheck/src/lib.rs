@@ -72,6 +72,8 @@ pub use raincheck_core as core;
 pub use raincheck_loopback as loopback;
 #[cfg(feature = "mcp")]
 pub use raincheck_mcp as mcp;
+#[cfg(feature = "oauth")]
+pub use raincheck_oauth as oauth;
 #[cfg(feature = "process")]
 pub use raincheck_process as process;
 pub use raincheck_runtime as runtime;
@@ -84,6 +86,8 @@ pub use child::{Role, child_main};
 pub use http::HttpConfig;
 #[cfg(feature = "loopback")]
 pub use listener::LoopbackConfig;
+#[cfg(feature = "oauth")]
+pub use raincheck_oauth::OAuth;
 pub use raincheck_runtime::TaskContext;
 #[cfg(feature = "loopback")]
 pub use sharing::{Sharing, Standing};

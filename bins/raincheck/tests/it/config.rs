@@ -88,6 +88,30 @@ fn every_key_at_either_end_of_what_it_allows_is_accepted_by_check_and_by_serve()
 }
 
 #[test]
+fn what_serve_refuses_of_http_check_refuses_too() {
+    let leave = "[http]\nlisten = \"0.0.0.0:0\"\n";
+    let file =
+        "[http]\nlisten = \"127.0.0.1:0\"\n[http.tokens]\nalice = { file = \"alice.token\" }\n";
+    let variable =
+        "[http]\nlisten = \"127.0.0.1:0\"\n[http.tokens]\nci = { env = \"NOWHERE_TOKEN\" }\n";
+    let lone = "[http]\nissuer = \"https://login.example.org\"\n";
+    for (text, part) in [
+        (leave, "--allow-remote"),
+        (file, "alice"),
+        (variable, "NOWHERE_TOKEN"),
+        (lone, "http.issuer"),
+    ] {
+        let folder = folder(text);
+        for subcommand in [&["config", "check"][..], &["serve"]] {
+            let arguments = [subcommand, &["--config", "raincheck.toml"]].concat();
+            let told = raincheck(folder.path(), &arguments);
+            assert_ne!(code(&told), Some(0), "{arguments:?} accepts {text}");
+            assert!(err(&told).contains(part), "{}", err(&told));
+        }
+    }
+}
+
+#[test]
 fn what_serve_refuses_check_refuses_in_the_same_words_and_no_credential_is_shown() {
     for text in [
         "[store]\nurl = \"postgres://me:secret@host/db\"\n",

@@ -307,6 +307,14 @@ pub(super) const HTTP: &[Key] = &[
     key("names", Form::Texts, "Names that a proxy or a remote client calls the server by."),
     key("origins", Form::Texts, "Origins that a request may carry; pages of other sites stay out."),
     key("tokens", Form::Tokens, "The token of each owner: [http.tokens]."),
+    key(
+        "issuer",
+        Form::Text,
+        "The URL of an authorization server whose access tokens are believed.",
+    ),
+    key("resource", Form::Text, "What the tokens must be for: the URL of /mcp as clients call it."),
+    key("scopes", Form::Texts, "Scopes that a token of the issuer must have."),
+    key("keys_url", Form::Text, "Where the issuer's keys are (default: as its metadata says)."),
 ];
 
 /// The sections of a file, with what they are for.

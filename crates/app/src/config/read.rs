@@ -9,6 +9,8 @@ mod wrap;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use raincheck::OAuth;
+use raincheck::oauth::BadSetting;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -132,6 +134,39 @@ fn http(value: &Spanned<DeValue<'_>>, problems: &mut Problems) -> Http {
         names: list("names"),
         origins: list("origins"),
         tokens: section.tokens("tokens").map(<[_]>::to_vec).unwrap_or_default(),
+        oauth: oauth(&section, value, problems),
+    }
+}
+
+/// Reads whose access tokens are believed. The keys belong together: one without the others would be a door
+/// that looks open or shut and is not.
+fn oauth(
+    section: &Section,
+    value: &Spanned<DeValue<'_>>,
+    problems: &mut Problems,
+) -> Option<OAuth> {
+    let wrong = |key: &str, error: BadSetting, problems: &mut Problems| {
+        let span = section.span_of(key).unwrap_or_else(|| value.span());
+        problems.add(span, format!("`http.{key}` cannot be used"), error.to_string());
+    };
+    let (issuer, resource) = (section.text("issuer"), section.text("resource"));
+    let (Some(issuer), Some(resource)) = (issuer, resource) else {
+        let lone = ["issuer", "resource", "scopes", "keys_url"];
+        if let Some(key) = lone.into_iter().find(|key| section.span_of(key).is_some()) {
+            let span = section.span_of(key).unwrap_or_else(|| value.span());
+            let help = "set both `issuer` and `resource`, or none of these keys";
+            problems.add(span, format!("`http.{key}` stands without its companion"), help);
+        }
+        return None;
+    };
+    let made = OAuth::new(issuer, resource);
+    let mut oauth = made.map_err(|error| wrong("issuer", error, problems)).ok()?;
+    for scope in section.list("scopes").unwrap_or_default() {
+        oauth = oauth.require(scope).map_err(|error| wrong("scopes", error, problems)).ok()?;
+    }
+    match section.text("keys_url") {
+        None => Some(oauth),
+        Some(url) => oauth.keys_at(url).map_err(|error| wrong("keys_url", error, problems)).ok(),
     }
 }
 

@@ -4,14 +4,14 @@
 //! again. A stream of the server's own is held open beside that where the server has one.
 
 mod events;
-mod http;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
-use ::http::{Method, Request, StatusCode, Uri};
 use async_trait::async_trait;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, StatusCode, Uri};
+use raincheck_https::{Answer, Failed, Http};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncWriteExt as _, DuplexStream, WriteHalf};
@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::events::{Event, Events};
-use self::http::{Answer, Failed, Http};
+
 use super::calls::Calls;
 use super::connect::{CLOSED, Connect, Why, Wires};
 use super::message::{LOST, RpcError};

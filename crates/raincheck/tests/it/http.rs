@@ -65,6 +65,17 @@ async fn send(endpoint: &Endpoint, headers: &str, body: &str) -> String {
     answer
 }
 
+/// Asks for a document.
+async fn get(endpoint: &Endpoint, path: &str) -> String {
+    let address = format!("127.0.0.1:{}", endpoint.port);
+    let mut stream = TcpStream::connect(&address).await.expect("a listener");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    answer
+}
+
 /// Calls a tool as whoever shows a token.
 async fn call(endpoint: &Endpoint, token: &str, tool: &str, arguments: &str) -> String {
     let headers = format!(
@@ -126,6 +137,83 @@ async fn who_shows_no_token_or_a_wrong_one_is_refused() {
                 "{refused}"
             );
             assert!(!refused.to_lowercase().contains("access-control"), "{refused}");
+        }
+    })
+    .await;
+}
+
+/// A server in front of which stands an issuer of tokens that cannot be reached.
+#[cfg(feature = "oauth")]
+fn issued() -> HttpConfig {
+    let oauth = raincheck::OAuth::new("https://login.example.org", "https://mcp.example.org/mcp");
+    let oauth = oauth
+        .and_then(|it| it.require("tasks"))
+        .and_then(|it| it.keys_at("http://127.0.0.1:1/keys"));
+    HttpConfig::new(LOOPBACK).token("alice", TOKEN).oauth(oauth.expect("settings"))
+}
+
+#[cfg(feature = "oauth")]
+#[tokio::test]
+async fn callers_without_a_token_are_told_who_issues_them() {
+    // [HTTP-3, HTTP-9]
+    let challenge = "www-authenticate: Bearer resource_metadata=\
+                     \"https://mcp.example.org/.well-known/oauth-protected-resource/mcp\"";
+    with_server(server(), issued(), async |endpoint| {
+        let refused = send(endpoint, "", "{}").await;
+        assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+        assert!(refused.contains(&format!("{challenge}, scope=\"tasks\"\r\n")), "{refused}");
+        let wrong = send(endpoint, "Authorization: Bearer wrong\r\n", "{}").await;
+        assert!(wrong.starts_with("HTTP/1.1 401"), "{wrong}");
+        assert!(wrong.contains(&format!("{challenge}, error=\"invalid_token\"")), "{wrong}");
+        let own = send(endpoint, &format!("Authorization: Bearer {TOKEN}\r\n"), "{}").await;
+        assert!(
+            own.starts_with("HTTP/1.1 400"),
+            "a token of the configuration is one still: {own}"
+        );
+        for path in
+            ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"]
+        {
+            let metadata = get(endpoint, path).await;
+            assert!(metadata.starts_with("HTTP/1.1 200"), "{metadata}");
+            let metadata: serde_json::Value = serde_json::from_str(body(&metadata)).expect("JSON");
+            let expected = json!({"resource": "https://mcp.example.org/mcp",
+                "authorization_servers": ["https://login.example.org"],
+                "scopes_supported": ["tasks"], "bearer_methods_supported": ["header"]});
+            assert_eq!(metadata, expected);
+        }
+    })
+    .await;
+}
+
+#[cfg(feature = "oauth")]
+#[tokio::test]
+async fn a_token_whose_issuer_is_away_is_neither_right_nor_wrong() {
+    // [HTTP-9]
+    with_server(server(), issued(), async |endpoint| {
+        // {"alg":"ES256"} . {} . nothing
+        let headers = "Authorization: Bearer eyJhbGciOiJFUzI1NiJ9.e30.\r\n";
+        let refused = send(endpoint, headers, "{}").await;
+        assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+        assert!(
+            refused.contains("retry-after: 1") && refused.contains("\"retryable\":true"),
+            "{refused}"
+        );
+        assert!(!refused.contains("www-authenticate"), "a new token would not help: {refused}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_an_issuer_nothing_is_said_of_one() {
+    // [HTTP-9]
+    with_server(server(), HttpConfig::new(LOOPBACK).token("alice", TOKEN), async |endpoint| {
+        for path in [
+            "/.well-known/oauth-protected-resource",
+            "/.well-known/oauth-protected-resource/mcp",
+            "/.well-known/oauth-authorization-server",
+        ] {
+            let nothing = get(endpoint, path).await;
+            assert!(nothing.starts_with("HTTP/1.1 404"), "{path}: {nothing}");
         }
     })
     .await;

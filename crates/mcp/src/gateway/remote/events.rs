@@ -1,6 +1,6 @@
 //! A stream of server-sent events.
 
-use super::http::{Answer, Failed};
+use raincheck_https::{Answer, Failed};
 
 /// One event that carries data.
 #[derive(Debug, PartialEq, Eq)]

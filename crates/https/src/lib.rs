@@ -1,4 +1,7 @@
-//! Requests over HTTP/1.1, with TLS where the URL says so. Connections are used again.
+//! Requests over HTTP/1.1, with TLS where the URL says so.
+//!
+//! [`Http`] holds the connections to one host and uses them again. It follows no redirect and sends nothing on
+//! its own: what a request says is up to its maker.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,15 +30,17 @@ const CONNECT: Duration = Duration::from_secs(15);
 const MAX_IDLE: usize = 4;
 
 /// Why a request got no answer.
-#[derive(Debug)]
-pub(super) struct Failed {
+#[derive(Clone, Debug)]
+pub struct Failed {
     words: String,
     /// Whether there was no connection at all.
-    pub(super) is_unreachable: bool,
+    pub is_unreachable: bool,
 }
 
 impl Failed {
-    pub(super) fn new(words: String) -> Self {
+    /// Says in words what failed, on a connection that there was.
+    #[must_use]
+    pub const fn new(words: String) -> Self {
         Self { words, is_unreachable: false }
     }
 
@@ -43,6 +48,8 @@ impl Failed {
         Self { words: error.to_string(), is_unreachable: true }
     }
 }
+
+impl std::error::Error for Failed {}
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,8 +59,8 @@ impl fmt::Display for Failed {
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Connections to one host.
-pub(super) struct Http {
+/// Connections to one host, of which four at most are held while nothing is asked.
+pub struct Http {
     host: String,
     port: u16,
     authority: HeaderValue,
@@ -64,8 +71,11 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// Prepares for the host of a URL; nothing is connected yet.
-    pub(super) fn new(url: &Uri) -> Result<Self, String> {
+    /// Prepares for the host of a URL with `http` or `https`; nothing is connected yet.
+    ///
+    /// # Errors
+    /// When no certificate can have the name of the host, or this machine has none to check it against.
+    pub fn new(url: &Uri) -> Result<Self, String> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let is_secure = url.scheme_str() == Some("https");
         let authority = url.authority().map(|it| it.as_str().to_owned()).unwrap_or_default();
@@ -86,8 +96,15 @@ impl Http {
         })
     }
 
-    /// Makes a request and returns its answer once the headers of that are there.
-    pub(super) async fn ask(&self, request: Request<Vec<u8>>) -> Result<Answer, Failed> {
+    /// Makes a request and returns its answer once the headers of that are there. A connection is tried
+    /// for 15 seconds; how long the answer may take is up to the caller.
+    ///
+    /// # Errors
+    /// When the host cannot be reached or the connection breaks.
+    ///
+    /// # Cancel safety
+    /// A request that was dropped may have been sent.
+    pub async fn ask(&self, request: Request<Vec<u8>>) -> Result<Answer, Failed> {
         let mut request = request.map(|body| Full::new(Bytes::from(body)));
         request.headers_mut().insert(HOST, self.authority.clone());
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -147,7 +164,7 @@ impl Http {
         while driving.try_join_next().is_some() {}
         driving.spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to the wrapped server broke");
+                tracing::debug!(%error, "a connection broke");
             }
         });
         Ok(sender)
@@ -168,30 +185,50 @@ fn config() -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
 /// An answer whose body has not been read yet.
-pub(super) struct Answer {
+pub struct Answer {
     response: Response<Incoming>,
     sender: Sender,
     idle: Arc<Mutex<Vec<Sender>>>,
 }
 
 impl Answer {
-    pub(super) fn status(&self) -> StatusCode {
+    /// Returns its status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
         self.response.status()
     }
 
-    pub(super) fn header(&self, name: &HeaderName) -> Option<HeaderValue> {
+    /// Returns the first header of a name.
+    #[must_use]
+    pub fn header(&self, name: &HeaderName) -> Option<HeaderValue> {
         self.response.headers().get(name).cloned()
     }
 
     /// Tells whether the body is a stream of events.
-    pub(super) fn is_events(&self) -> bool {
+    #[must_use]
+    pub fn is_events(&self) -> bool {
         let kind = self.header(&CONTENT_TYPE);
         kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
     }
 
-    /// Reads the whole body; the connection is free for the next request then.
-    pub(super) async fn body(self, most: usize) -> Result<Vec<u8>, Failed> {
+    /// Reads the whole body of so many bytes at most; the connection is free for the next request then.
+    ///
+    /// # Errors
+    /// When the body is longer, or breaks off.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the connection.
+    pub async fn body(self, most: usize) -> Result<Vec<u8>, Failed> {
         let Self { response, sender, idle } = self;
         let body = Limited::new(response.into_body(), most).collect().await;
         let body = body.map_err(|error| Failed::new(error.to_string()))?.to_bytes();
@@ -203,7 +240,13 @@ impl Answer {
     }
 
     /// Reads the next part of the body; `None` at its end.
-    pub(super) async fn part(&mut self) -> Result<Option<Bytes>, Failed> {
+    ///
+    /// # Errors
+    /// When the body breaks off.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when it is dropped.
+    pub async fn part(&mut self) -> Result<Option<Bytes>, Failed> {
         loop {
             let Some(frame) = self.response.body_mut().frame().await else { return Ok(None) };
             let frame = frame.map_err(|error| Failed::new(error.to_string()))?;
@@ -211,5 +254,11 @@ impl Answer {
                 return Ok(Some(data));
             }
         }
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status()).finish_non_exhaustive()
     }
 }
