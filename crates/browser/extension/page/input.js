@@ -17,6 +17,8 @@ import { ask, reach } from "./reach.js";
 const CONSEQUENCE_MS = 80;
 const CONSEQUENCE_LIMIT_MS = 5000;
 const KEYED_CHARS = 200;
+const ARRIVAL_LIMIT_MS = 3000;
+const ARRIVAL_PAUSE_MS = 20;
 const OTHER_PROGRAM = "other_program";
 const PAGES = new Set(["http:", "https:", "file:", "ftp:", "about:", "blob:", "data:", "javascript:", "filesystem:", "view-source:", "chrome:", "chrome-extension:"]);
 
@@ -63,8 +65,20 @@ export async function type(params, run) {
       else await strike(run.tab_id, { ...key, modifiers: 0 });
     }
   });
-  const read = await ask(run, "value", place.at).catch(() => undefined);
-  return dropAbsent({ ...told(place, is_real, done), value: shownValue(place, read?.value) });
+  return dropAbsent({ ...told(place, is_real, done), value: shownValue(place, await valueAfter(run, place, text)) });
+}
+
+/**
+ * What stands in a field after keys were sent. Keys for a frame of another process are still on their way when the
+ * browser has taken them; a page that writes something else of them is believed after a while.
+ */
+async function valueAfter(run, place, text) {
+  const last = Date.now() + (place.at.frame_id > 0 ? ARRIVAL_LIMIT_MS : 0);
+  for (;;) {
+    const read = await ask(run, "value", place.at).catch(() => undefined);
+    if (run.ended || typeof read?.value !== "string" || read.value.includes(text) || Date.now() >= last) return read?.value;
+    await sleep(ARRIVAL_PAUSE_MS);
+  }
 }
 
 export async function fill(params, run) {
