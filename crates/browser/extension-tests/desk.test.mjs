@@ -7,6 +7,7 @@ import { Journal } from "../extension/commands/journal.js";
 import { Runner } from "../extension/commands/runner.js";
 import { BY_USER, Desk } from "../extension/status/desk.js";
 import { setOrigins } from "../extension/status/origins.js";
+import { sendEventsWith, sendNow } from "../extension/tabs/observed.js";
 import { Area, Blobs, Server, command, until } from "./fakes.mjs";
 
 /** A browser whose storage outlives its workers. */
@@ -63,6 +64,9 @@ class Browser {
   }
 }
 
+const sent = [];
+sendEventsWith(async (batch) => (sent.push(...batch), 200));
+
 const forever = () => new Promise(() => {});
 
 beforeEach(() => setOrigins({ mode: "all_but", closed: [], open: [] }, { local: new Area() }));
@@ -92,6 +96,17 @@ test("a pause outlives the service worker, and what it left behind does not run 
   await browser.settled();
   const { error } = browser.server.last("behind");
   assert.deepEqual([browser.ran, error.reason, error.guarantee], [["runs"], "paused", "not_executed"]);
+});
+
+test("a server is told of a pause when it comes, and of each change [BROWSER-25]", async () => {
+  const browser = await new Browser().start();
+  await sendNow(60_000);
+  sent.length = 0;
+  await browser.ask("pause");
+  browser.desk.connected();
+  await browser.ask("resume");
+  await sendNow(60_000);
+  assert.deepEqual(sent.map((event) => event.paused), [true, true, false]);
 });
 
 test("a command that waits in its lane when the pause comes does not begin; what runs goes on", async () => {

@@ -85,7 +85,7 @@ const HEARD = {
   hello: () => identity(),
   connected: (message) => {
     server = message.server;
-    desk.link(true);
+    desk.connected();
     tellTabs();
     background(runner.connected());
   },

@@ -89,6 +89,7 @@ struct Profile {
     poll: Option<u64>,
     wake: Arc<Notify>,
     last_word: Now,
+    is_paused: bool,
     pending: BTreeMap<u64, TaskId>,
 }
 
@@ -98,6 +99,8 @@ pub(crate) struct Presence {
     pub(crate) name: Arc<str>,
     pub(crate) is_there: bool,
     pub(crate) silent_for: Duration,
+    /// Whether its user has paused commands.
+    pub(crate) is_paused: bool,
     pub(crate) n_waiting: usize,
 }
 
@@ -304,6 +307,13 @@ impl Outbox {
         }
     }
 
+    /// Notes that the user of a browser paused it, or ended that.
+    pub(crate) fn set_paused(&mut self, name: &Arc<str>, is_paused: bool) {
+        if let Some(profile) = self.profiles.get_mut(name) {
+            profile.is_paused = is_paused;
+        }
+    }
+
     /// Tells whom a post is for. An item without a fence is about the attempt that is under way.
     pub(crate) fn addressee(
         &mut self,
@@ -408,6 +418,7 @@ impl Outbox {
                 Some(_) => Duration::ZERO,
                 None => now.real.saturating_duration_since(profile.last_word.real),
             },
+            is_paused: profile.is_paused,
             n_waiting: profile.pending.len(),
         };
         self.profiles.iter().map(show).collect()
@@ -474,6 +485,7 @@ impl Profile {
             poll: None,
             wake: Arc::default(),
             last_word: now,
+            is_paused: false,
             pending: BTreeMap::new(),
         }
     }

@@ -37,6 +37,7 @@ const KINDS: &[(&str, Shelf, Option<&str>)] = &[
     ("dialog", Shelf::Dialogs, None),
     ("tab", Shelf::Events, None),
     ("navigation", Shelf::Events, None),
+    ("user", Shelf::Events, None),
 ];
 
 /// The rings.

@@ -223,6 +223,9 @@ async fn events(State(bridge): State<Browser>, headers: HeaderMap, body: Bytes) 
             let is_there = |name: &Arc<str>| bridge.outbox().has(name);
             bridge.tabs().keep_only(|name| *name == peer.name || is_there(name));
             bridge.tabs().hear(&peer.name, &peer.session, &items);
+            if let Some(is_paused) = items.iter().rev().find_map(|item| wire::paused(item)) {
+                bridge.outbox().set_paused(&peer.name, is_paused);
+            }
             let (accepted, dropped) = bridge.rings().take(bridge.now(), &peer.name, &items);
             json(
                 StatusCode::OK,

@@ -64,12 +64,14 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     let linger = bridge.settings().linger;
     let browsers = bridge.outbox().browsers(bridge.clock().now(), linger);
     let is_connected = browsers.iter().any(|browser| browser.is_there);
+    let is_paused = browsers.iter().all(|browser| browser.is_paused || !browser.is_there);
     let browsers: Vec<Value> = browsers
         .into_iter()
         .map(|browser| {
             json!({
                 "browser_id": &*browser.name,
                 "connected": browser.is_there,
+                "paused": browser.is_paused,
                 "silent_for_ms": u64::try_from(browser.silent_for.as_millis()).unwrap_or(u64::MAX),
                 "commands_waiting": browser.n_waiting,
             })
@@ -86,6 +88,9 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     let unreachable = owner::words(&bridge.owner());
     let hint = if let Some(why) = &unreachable {
         why
+    } else if is_connected && is_paused {
+        "a browser is connected, and its user has paused commands: they are refused until the user presses \
+         Resume on the extension's page"
     } else if is_connected {
         "a browser is connected"
     } else {

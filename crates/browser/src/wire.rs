@@ -181,6 +181,17 @@ impl<'de> Deserialize<'de> for Items {
     }
 }
 
+/// Tells whether an event says that the user paused the browser, or ended that; `None` for any other event.
+pub(crate) fn paused(event: &RawValue) -> Option<bool> {
+    #[derive(Deserialize)]
+    struct User {
+        kind: String,
+        paused: bool,
+    }
+    let user: User = serde_json::from_str(event.get()).ok()?;
+    (user.kind == "user").then_some(user.paused)
+}
+
 /// The id that an item is about, as it spells it; for the answer to an item that is not understood.
 pub(crate) fn named(item: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
@@ -357,6 +368,17 @@ mod tests {
             };
             let [Content::Json(json)] = parts.as_slice() else { panic!("{parts:?}") };
             assert_eq!(json.get(), kept);
+        }
+    }
+
+    #[test]
+    fn only_the_users_own_event_says_that_the_browser_is_paused() {
+        // [BROWSER-25]
+        let told = |event: &str| paused(&RawValue::from_string(event.to_owned()).expect("JSON"));
+        assert_eq!(told(r#"{"kind":"user","at":1,"paused":true}"#), Some(true));
+        assert_eq!(told(r#"{"kind":"user","paused":false}"#), Some(false));
+        for other in [r#"{"kind":"console","paused":true}"#, r#"{"kind":"user"}"#, "7", "null"] {
+            assert_eq!(told(other), None, "{other}");
         }
     }
 

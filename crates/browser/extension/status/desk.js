@@ -1,6 +1,7 @@
 // What stands between the user and the commands: it looks on as they come, run and end, turns them away
 // while the user paused or where an origin is closed, and answers the extension's page.
 
+import { record } from "../tabs/observed.js";
 import { Badge } from "./badge.js";
 import { closed, hasRules, loadOrigins, originRules, setOrigins, whyClosed } from "./origins.js";
 import { Pause } from "./pause.js";
@@ -54,6 +55,12 @@ export class Desk {
   /** Says whether there is a server. */
   link(is_connected) {
     this.#badge.show({ is_connected });
+  }
+
+  /** A server that has just come does not know of a pause. */
+  connected() {
+    this.link(true);
+    this.#tellPause();
   }
 
   delivered(entries) {
@@ -127,6 +134,11 @@ export class Desk {
   async #setPause(is_on) {
     await this.#pause.set(is_on);
     this.#badge.show({ is_paused: is_on });
+    this.#tellPause();
+  }
+
+  #tellPause() {
+    record({ kind: "user", paused: this.#pause.since !== null });
   }
 
   #count() {

@@ -6,6 +6,7 @@
 //   {kind: "dialog", tab_id, at, type, message, url, outcome: "dismissed|accepted|open"}
 //   {kind: "tab", tab_id, at, event: "open|updated|activated|replaced|closed", url?, title?, window_id?, new_tab_id?}
 //   {kind: "navigation", tab_id, at, url, transition?, error?}
+//   {kind: "user", at, paused}                            the user paused commands, or resumed them
 //   {kind, at, dropped: n}                                n events of this kind did not fit
 //
 // `at` is milliseconds since 1970.

@@ -110,6 +110,24 @@ fn a_delivery_that_nobody_answered_goes_out_again_to_the_same_start_only() {
 }
 
 #[test]
+fn a_browser_that_its_user_paused_says_so_until_it_is_resumed() {
+    // [BROWSER-25]
+    let mut table = Table::new();
+    table.open("a", "1");
+    table.open("b", "1");
+    let paused = |table: &Table| -> Vec<bool> {
+        let browsers = table.outbox.browsers(table.now(), LINGER);
+        browsers.iter().map(|browser| browser.is_paused).collect()
+    };
+    table.outbox.set_paused(&name("a"), true);
+    table.outbox.set_paused(&name("nobody"), true);
+    table.open("a", "1");
+    assert_eq!(paused(&table), [true, false], "a newer poll changes nothing");
+    table.outbox.set_paused(&name("a"), false);
+    assert_eq!(paused(&table), [false, false]);
+}
+
+#[test]
 fn what_was_accepted_is_never_handed_out_again() {
     // [LEASE-6, BROWSER-10]
     let mut table = Table::new();
