@@ -55,4 +55,6 @@ pub mod mac;
 
 pub mod store;
 
+pub mod shortage;
+
 pub mod text;

@@ -13,12 +13,13 @@ use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lane;
 use raincheck_core::ledger::{Ledger, Snapshot};
 use raincheck_core::mac::MacKey;
+use raincheck_core::shortage::is_out_of_files;
 use raincheck_core::slot::Slot;
 use raincheck_core::store::{self, Durability};
 use raincheck_core::task::{TaskRecord, WaitReason};
 use raincheck_core::time::Timestamp;
 
-use crate::fault::{self, Fault};
+use crate::fault::Fault;
 use crate::files::{self, Files};
 use crate::log;
 use crate::rows::{self, Statements};
@@ -165,7 +166,7 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, Fault> {
     let connection = opened.map_err(|error| {
         // The database does not say why it opens no file. To open that one here would cost its locks.
         let why = path.parent().and_then(|folder| File::open(folder).err());
-        why.filter(fault::is_out_of_files).map_or(Fault::Sql(error), Fault::Io)
+        why.filter(is_out_of_files).map_or(Fault::Sql(error), Fault::Io)
     })?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(N_STATEMENTS);

@@ -4,6 +4,7 @@ use std::io;
 
 use rusqlite::ErrorCode;
 
+use raincheck_core::shortage::is_out_of_files;
 use raincheck_core::store;
 
 /// A failure of the database, of a file beside it, or of what is written in them.
@@ -153,12 +154,6 @@ fn sql_words(error: &rusqlite::Error) -> String {
         None => "a value in the store's file is of the wrong type",
     };
     words.to_owned()
-}
-
-/// Tells whether the process or the system has no file left to open.
-pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
-    let is_one = |code| if cfg!(windows) { code == 4 } else { matches!(code, 23 | 24) };
-    error.raw_os_error().is_some_and(is_one)
 }
 
 fn io_words(error: &io::Error) -> String {

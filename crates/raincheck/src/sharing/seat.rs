@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{error, io};
 
+use raincheck_core::shortage::is_out_of_files;
 use raincheck_core::store;
 use raincheck_loopback::ownership::{self, OwnerLock, Taken};
 
@@ -140,12 +141,7 @@ fn passes(error: &(dyn error::Error + 'static)) -> bool {
 fn is_passing_cause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, ResourceBusy, StorageFull};
     let kinds = [Interrupted, OutOfMemory, QuotaExceeded, ResourceBusy, StorageFull];
-    kinds.contains(&error.kind()) || error.raw_os_error().is_some_and(is_out_of_files)
-}
-
-/// Tells whether the process or the system has no file left to open.
-const fn is_out_of_files(code: i32) -> bool {
-    if cfg!(windows) { code == 4 } else { matches!(code, 23 | 24) }
+    kinds.contains(&error.kind()) || is_out_of_files(error)
 }
 
 const HINT: &str = "serve both with one version and one configuration, or end that process and call \
