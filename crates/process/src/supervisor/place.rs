@@ -13,6 +13,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{fs, process, thread};
 
 use raincheck_core::text::escape;
 
@@ -21,6 +24,9 @@ use crate::os;
 
 /// The longest path that a socket may have on every system.
 const MAX_SOCKET: usize = 100;
+
+/// How long somebody else may look at a new lock.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 /// How much of a supervisor's last words is told, in bytes.
 const MAX_WORDS: u64 = 2 << 10;
@@ -67,18 +73,30 @@ impl Place {
     /// Prepares the start of a supervisor.
     pub(crate) fn seat(&self) -> io::Result<Seat> {
         self.make()?;
-        let lock = OpenOptions::new()
-            .create_new(true)
-            .append(true)
-            .read(true)
-            .mode(0o600)
-            .open(self.0.join("lock"))?;
-        // It is new, and held for a moment at the most, by a server that looks whether it is held.
-        lock.lock()?;
+        let lock = self.lock()?;
         let listener = self.at_socket(|path| UnixListener::bind(path))?;
         let (near, far) = UnixStream::pair()?;
         let folder = File::open(&self.0)?;
         Ok(Seat { listener, lock, folder, near, far })
+    }
+
+    /// Makes the lock, held. It gets its name last: whoever finds it finds it held, and nobody else can have
+    /// it, so that it is not waited for.
+    fn lock(&self) -> io::Result<File> {
+        let (ready, named) = (self.0.join(format!(".lock-{}", process::id())), self.0.join("lock"));
+        let file = |options: &mut OpenOptions, path: &Path| {
+            options.append(true).read(true).mode(0o600).open(path)
+        };
+        let lock = file(OpenOptions::new().create(true), &ready)?;
+        lock.try_lock()?;
+        let linked = fs::hard_link(&ready, &named);
+        fs::remove_file(&ready)?;
+        match linked {
+            Ok(()) => Ok(lock),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // A file has one name here.
+            Err(_) => held(file(OpenOptions::new().create_new(true), &named)?),
+        }
     }
 
     /// Looks for the supervisor of an attempt.
@@ -129,7 +147,7 @@ impl Place {
     /// tasks. One that was moved is neither.
     pub(crate) fn is_removed(&self) -> bool {
         let Some(root) = self.0.ancestors().nth(2) else { return false };
-        std::fs::metadata(".").is_ok_and(|own| is_unlinked(&own, root))
+        fs::metadata(".").is_ok_and(|own| is_unlinked(&own, root))
     }
 
     /// Waits until the supervisor is gone.
@@ -146,7 +164,7 @@ impl Place {
     pub(crate) fn begin(&self, is_synced: bool, are_names_synced: bool) -> io::Result<()> {
         let path = self.0.join("begun");
         // A second name costs a tenth of a new file. Not every file system has them.
-        match std::fs::hard_link(self.0.join("lock"), &path) {
+        match fs::hard_link(self.0.join("lock"), &path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
             }
@@ -160,7 +178,7 @@ impl Place {
             synced.and_then(|()| if are_names_synced { Ok(()) } else { self.sync_names() });
         if synced.is_err() {
             // Nothing is started: then nothing should say so.
-            let _ = std::fs::remove_file(path);
+            let _ = fs::remove_file(path);
         }
         synced
     }
@@ -189,7 +207,7 @@ impl Place {
 
     /// Tells whether the program may have been started. What cannot be seen counts as a yes.
     pub(crate) fn has_begun(&self) -> bool {
-        match std::fs::symlink_metadata(self.0.join("begun")) {
+        match fs::symlink_metadata(self.0.join("begun")) {
             Err(error) => error.kind() != io::ErrorKind::NotFound,
             Ok(_) => true,
         }
@@ -220,7 +238,7 @@ impl Place {
         let written = file.write_all(&serde_json::to_vec(record)?);
         // A disk that has room again is not to be kept full by half a file.
         written.inspect_err(|_| drop(clear(&part)))?;
-        std::fs::rename(part, whole)
+        fs::rename(part, whole)
     }
 
     /// Makes what was written down survive a loss of power when it is synced, with the result that the
@@ -236,7 +254,7 @@ impl Place {
     }
 
     fn make(&self) -> io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)
     }
 
     /// Returns what a supervisor said when it died, safe to show.
@@ -259,7 +277,7 @@ impl Place {
     }
 }
 
-fn is_unlinked(own: &std::fs::Metadata, root: &Path) -> bool {
+fn is_unlinked(own: &fs::Metadata, root: &Path) -> bool {
     own.nlink() == 0 && matches!(root.try_exists(), Ok(false))
 }
 
@@ -274,9 +292,9 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Removes whatever has a name.
 fn clear(path: &Path) -> io::Result<()> {
-    let removed = match std::fs::symlink_metadata(path) {
-        Ok(facts) if facts.is_dir() => std::fs::remove_dir_all(path),
-        Ok(_) => std::fs::remove_file(path),
+    let removed = match fs::symlink_metadata(path) {
+        Ok(facts) if facts.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
     match removed {
@@ -285,10 +303,26 @@ fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Takes the lock of a new file, which a server that looks whether it is held has for a moment at the most.
+fn held(lock: File) -> io::Result<File> {
+    match lock.try_lock() {
+        Ok(()) => return Ok(lock),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    // The system has no wait for a lock with a bound. One that comes too late is given back.
+    let (told, heard) = mpsc::channel();
+    thread::Builder::new().spawn(move || told.send(lock.lock().map(|()| lock)))?;
+    heard.recv_timeout(LONGEST_LOOK).unwrap_or_else(|_| {
+        let message = "another process holds the lock of a supervisor that is being made";
+        Err(io::Error::new(io::ErrorKind::TimedOut, message))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::supervisor::{End, Record};
+    use crate::supervisor::{End, Record, clear_unused, folder_ahead};
 
     fn place() -> (tempfile::TempDir, Place) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -297,7 +331,7 @@ mod tests {
     }
 
     fn pipe(folder: &Path, name: &str) {
-        let made = std::process::Command::new("mkfifo").arg(folder.join(name)).status();
+        let made = process::Command::new("mkfifo").arg(folder.join(name)).status();
         assert!(made.expect("it runs").success(), "a pipe");
     }
 
@@ -318,6 +352,48 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_lock_that_another_process_keeps_is_an_error_in_the_end() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = root.path().join("lock");
+        let other = File::create(&path).expect("made");
+        other.lock().expect("free");
+        let error = held(File::open(&path).expect("there")).expect_err("another's");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(other);
+        assert!(held(File::open(&path).expect("there")).is_ok());
+        let place = Place::new(root.path());
+        assert_eq!(place.lock().expect_err("taken").kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    // [SWEEP-1]
+    #[test]
+    fn a_folder_that_is_being_made_is_not_swept() {
+        let root = tempfile::tempdir().expect("a folder");
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let order = std::sync::atomic::Ordering::SeqCst;
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                // As a server does that opens the store.
+                while !is_over.load(order) {
+                    clear_unused(root.path()).expect("read");
+                }
+            });
+            let made: Vec<_> = (0..300)
+                .map(|_| {
+                    let place = Place::new(folder_ahead(root.path()).join("a1.supervisor"));
+                    let seat = place.seat();
+                    let is_there = place.path().join("lock").exists();
+                    (seat.map(drop), is_there)
+                })
+                .collect();
+            is_over.store(true, order);
+            let lost: Vec<_> =
+                made.iter().filter(|(seat, there)| seat.is_err() || !there).collect();
+            assert!(lost.is_empty(), "{} of {}: {:?}", lost.len(), made.len(), lost.first());
+        });
+    }
+
     // [LEASE-3] [SWEEP-1]
     #[test]
     fn who_looks_whether_a_supervisor_lives_does_not_keep_one_from_being_made() {
@@ -326,7 +402,7 @@ mod tests {
         let at = std::sync::atomic::AtomicUsize::new(0);
         let order = std::sync::atomic::Ordering::SeqCst;
         let n_rounds = 300;
-        std::thread::scope(|threads| {
+        thread::scope(|threads| {
             threads.spawn(|| {
                 // As a server does that looks for what an earlier one left.
                 while at.load(order) < n_rounds {
@@ -364,7 +440,7 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_may_have_begun() {
         let (folder, _) = place();
-        std::fs::write(folder.path().join("file"), "").expect("a file");
+        fs::write(folder.path().join("file"), "").expect("a file");
         assert!(Place::new(folder.path().join("file")).has_begun());
         assert!(!Place::new(folder.path().join("nothing")).has_begun());
     }
@@ -373,14 +449,14 @@ mod tests {
     #[test]
     fn what_the_program_puts_in_the_way_does_not_hide_its_end() {
         let (folder, place) = place();
-        std::fs::create_dir(folder.path().join("end.part")).expect("a folder");
+        fs::create_dir(folder.path().join("end.part")).expect("a folder");
         pipe(folder.path(), "end.json");
         let result = folder.path().join("result.json");
         place.write_end(&record(), true).expect("written");
         place.sync_end(&result, true).expect("synced");
         assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
-        std::fs::remove_file(folder.path().join("end.json")).expect("removed");
-        std::fs::create_dir_all(folder.path().join("end.json/full")).expect("a folder");
+        fs::remove_file(folder.path().join("end.json")).expect("removed");
+        fs::create_dir_all(folder.path().join("end.json/full")).expect("a folder");
         std::os::unix::fs::symlink("/dev/full", folder.path().join("end.part")).expect("a link");
         place.write_end(&record(), true).expect("written");
         assert_eq!(place.read_end().expect("read").map(|record| record.fence), Some(7));
@@ -401,16 +477,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().join("tasks");
         let own = root.join("tsk/a1");
-        std::fs::create_dir_all(&own).expect("made");
+        fs::create_dir_all(&own).expect("made");
         let open = File::open(&own).expect("opened");
         let is_gone = || is_unlinked(&open.metadata().expect("facts"), &root);
         assert!(!is_gone());
-        std::fs::rename(&root, folder.path().join("moved")).expect("moved");
+        fs::rename(&root, folder.path().join("moved")).expect("moved");
         assert!(!is_gone(), "the lock and the socket moved with it");
-        std::fs::rename(folder.path().join("moved"), &root).expect("moved back");
-        std::fs::remove_dir_all(root.join("tsk")).expect("removed");
+        fs::rename(folder.path().join("moved"), &root).expect("moved back");
+        fs::remove_dir_all(root.join("tsk")).expect("removed");
         assert!(!is_gone(), "the next server looks for the process itself");
-        std::fs::remove_dir_all(&root).expect("removed");
+        fs::remove_dir_all(&root).expect("removed");
         assert!(is_gone());
     }
 
