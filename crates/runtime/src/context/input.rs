@@ -108,7 +108,7 @@ impl TaskContext {
                     return answers.into_iter().collect::<Option<_>>().ok_or_else(to_end);
                 }
                 Ok(None) => return Err(Error::not_found()),
-                Err(error) => self.pause(&error).await,
+                Err(error) => self.pause(&error).await?,
             }
         }
     }
@@ -139,7 +139,7 @@ impl TaskContext {
             match self.kernel.store.find(&self.live.scope, self.live.id).await {
                 Ok(Found::Task(_, details)) => break details,
                 Ok(Found::Tombstone(_) | Found::Absent) => return Err(Error::not_found()),
-                Err(error) => self.pause(&error).await,
+                Err(error) => self.pause(&error).await?,
             }
         };
         let is_new = |question: &&InputRequest| details.input(&question.key).is_none();
@@ -157,9 +157,13 @@ impl TaskContext {
         questions.iter().map(answer).collect()
     }
 
-    async fn pause(&self, error: &(dyn Display + Sync)) {
+    /// Waits for the store, while the task is not to end.
+    async fn pause(&self, error: &(dyn Display + Sync)) -> Result<(), Error> {
         tracing::warn!(task = %self.live.id, %error, "a question waits for the store");
-        sleep(PAUSE).await;
+        tokio::select! {
+            () = self.live.stop.cancelled() => Err(to_end()),
+            () = sleep(PAUSE) => Ok(()),
+        }
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Gated {
     inner: MemoryStore,
     is_committing: watch::Sender<bool>,
     fails: AtomicBool,
+    reads_fail: AtomicBool,
     is_lost: AtomicBool,
 }
 
@@ -42,6 +43,7 @@ impl Gated {
             inner: MemoryStore::new(MemoryLimits::default()),
             is_committing: watch::Sender::new(true),
             fails: AtomicBool::new(false),
+            reads_fail: AtomicBool::new(false),
             is_lost: AtomicBool::new(false),
         })
     }
@@ -56,6 +58,11 @@ impl Gated {
 
     pub(crate) fn break_down(&self) {
         self.fails.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets nothing be read any more.
+    pub(crate) fn refuse_reads(&self) {
+        self.reads_fail.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn mend(&self) {
@@ -162,6 +169,9 @@ impl StoreLayer for Gated {
     }
 
     async fn find(&self, scope: &Scope, id: TaskId) -> Result<Found, Error> {
+        if self.reads_fail.load(Ordering::SeqCst) {
+            return Err(Error::new("the disk cannot be read"));
+        }
         if self.is_lost() { Ok(Found::Absent) } else { self.inner.find(scope, id).await }
     }
 
@@ -174,6 +184,9 @@ impl StoreLayer for Gated {
     }
 
     async fn record(&self, scope: &Scope, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+        if self.reads_fail.load(Ordering::SeqCst) {
+            return Err(Error::new("the disk cannot be read"));
+        }
         Ok(StoreLayer::find(self, scope, id).await?.into_record())
     }
 

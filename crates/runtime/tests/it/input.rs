@@ -14,7 +14,10 @@ use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Called, Functions, Given, TaskContext};
 
-use crate::world::{LONG, World, failure, spec, text};
+use tokio::sync::{Notify, mpsc};
+
+use crate::gated::Gated;
+use crate::world::{LONG, World, failure, options, spec, text};
 
 fn question(key: &str, n: u32) -> InputRequest {
     InputRequest::new(key, "elicitation/create", &n).expect("JSON")
@@ -232,4 +235,32 @@ async fn questions_that_are_asked_with_one_call_are_shown_from_the_first_moment_
     give(&world, id, "c", "3").await;
     give(&world, id, "b", "2").await;
     assert_eq!(world.end(id).await.payload.expect("details").outcome, Some(text("1 1 2 3")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_waits_for_a_store_ends_with_its_attempt() {
+    // [TASKS-6] [DUR-5]
+    let begin = Arc::new(Notify::new());
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let may_ask = Arc::clone(&begin);
+    let tools = Functions::new().with(spec("ask"), move |_, context: TaskContext| {
+        let (may_ask, told) = (Arc::clone(&may_ask), told.clone());
+        async move {
+            may_ask.notified().await;
+            let answer = context.request_input(question("name", 1)).await;
+            told.send(answer.map_err(|error| error.kind).map(drop)).expect("the test listens");
+            Outcome::Cancelled
+        }
+    });
+    let store = Gated::new();
+    let world = World::with(options(tools).with_store(store.clone()));
+    let id = world.call("ask").await;
+    world.reaches(id, State::Running).await;
+    store.refuse_reads();
+    begin.notify_one();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(heard.try_recv().is_err(), "it waits for the store");
+    world.stop.cancel();
+    let answer = tokio::time::timeout(Duration::from_secs(600), heard.recv()).await;
+    assert_eq!(answer.expect("it looks at the end of its task"), Some(Err(Kind::Cancelled)));
 }
