@@ -44,7 +44,8 @@ const LAST_WAIT: Duration = Duration::from_millis(300);
 pub struct Connection {
     /// Who owns what its calls make [SCOPE-1].
     pub scope: Scope,
-    /// A name that the client's next connections to other owners have too; `None` where there is none.
+    /// A name of its own, which the client's next connections to other owners have too; `None` where there is
+    /// none, as of requests that stand alone.
     pub name: Option<Arc<str>>,
     /// Fires when the connection ends: nobody will read a late answer.
     pub closing: CancellationToken,

@@ -212,8 +212,13 @@ impl Post<'_> {
             return Err(Reply::error(StatusCode::PAYLOAD_TOO_LARGE, Some(id.clone()), error));
         }
         let closing = face.closing.child_token();
-        let connection =
-            Connection { closing: closing.clone(), ..Connection::new(self.owner.scope.clone()) };
+        // What it chooses is its own. It has a name beside its id, which nobody else is to know.
+        let name = format!("http-{:032x}", face.server.engine().nonce());
+        let connection = Connection {
+            name: Some(name.into()),
+            closing: closing.clone(),
+            ..Connection::new(self.owner.scope.clone())
+        };
         let session = Session::new(face.server.clone(), connection);
         let introduced = session
             .introduce(&client)

@@ -56,7 +56,15 @@ impl Web {
     }
 
     pub(crate) fn start_with(options: Options, http: HttpOptions) -> Self {
-        let (handle, service) = start(tools::engine());
+        Self::start_of(tools::engine(), options, http)
+    }
+
+    pub(crate) fn start_of(
+        engine: raincheck_runtime::Options,
+        options: Options,
+        http: HttpOptions,
+    ) -> Self {
+        let (handle, service) = start(engine);
         let mut engine = JoinSet::new();
         engine.spawn(service.run(CancellationToken::new()));
         let server = Server::new(handle.clone(), options, Box::new(|| ())).expect("sound tools");

@@ -7,13 +7,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
-use raincheck_core::content::Json;
+use raincheck_core::content::{Content, Json};
+use raincheck_core::error::Error;
 use raincheck_core::scope::Scope;
-use raincheck_core::tool::Hints;
+use raincheck_core::task::Outcome;
+use raincheck_core::tool::{Hints, ToolSpec};
 use raincheck_mcp::{
     Answer, Answered, Call, Caller, Desk, HttpOptions, Layer, Notice, Notices, Options, Refused,
     Shown,
 };
+use raincheck_runtime::{self as runtime, Executor, Functions, Route, ToolSet};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -35,6 +38,44 @@ async fn a_session_is_begun_used_and_ended() {
     assert_eq!(web.call(&session, 6, "echo", "{}").await.status, StatusCode::NOT_FOUND);
     let ended = web.exchange(request(Method::DELETE, &named, "")).await;
     assert_eq!(ended.status, StatusCode::NOT_FOUND);
+}
+
+/// Answers with the name of the connection of a call.
+struct Whose;
+
+#[async_trait]
+impl ToolSet for Whose {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![ToolSpec::new("whose", "Says whose call it is", Json::empty_object())]
+    }
+
+    async fn route(&self, call: &runtime::Call) -> Result<Route, Error> {
+        let name = call.connection.as_deref().unwrap_or("nobody's");
+        Ok(Route::Answer(Outcome::Succeeded(vec![Content::Text(name.into())])))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Functions::new().executor()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_session_is_a_connection_of_its_own() {
+    // [HTTP-1]
+    let engine = runtime::Options::in_memory().with_tools(Arc::new(Whose));
+    let http = HttpOptions::new(Some(Scope::local()));
+    let web = Web::start_of(engine, Options::new("0.0.0"), http);
+    let whose = async |session: &str| {
+        let said = web.call(session, 5, "whose", "{}").await;
+        said.json()["result"]["content"][0]["text"].as_str().expect("a text").to_owned()
+    };
+    let (one, two) = (web.initialize(None).await, web.initialize(None).await);
+    let first = whose(&one).await;
+    assert_eq!(whose(&one).await, first, "its calls have one name");
+    assert_ne!(whose(&two).await, first);
+    assert!(!first.contains(&one), "the id of a session is for its client alone");
+    let alone = web.call_alone("whose", "{}").await;
+    assert_eq!(alone.json()["result"]["content"][0]["text"], "nobody's", "{alone:?}");
 }
 
 #[tokio::test(start_paused = true)]
