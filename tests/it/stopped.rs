@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use crate::attach::{call_gate, data, n_runs};
@@ -21,14 +22,11 @@ fn pid(window: &Server) -> Pid {
 async fn hold(window: &Server) {
     let pid = pid(window);
     kill_process(pid, Signal::STOP).expect("a signal");
-    let stat = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    let standing = async {
-        // The state follows the name of the program, which stands in brackets.
-        while !std::fs::read_to_string(&stat).expect("a process").contains(") T ") {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, standing).await.expect("in time");
+    // Its parent is told when all of it stands.
+    let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let standing = spawn_blocking(move || waitid(WaitId::Pid(pid), events));
+    let standing = timeout(PATIENCE, standing).await.expect("in time").expect("no panic");
+    assert!(standing.expect("a child").is_some_and(|event| event.stopped()), "it ended");
 }
 
 fn go_on(window: &Server) {
