@@ -5,10 +5,12 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::durable::serve;
-use crate::server::{Server, binary, folder as tests};
+use crate::server::{PATIENCE, Server, binary, folder as tests};
 
 /// Puts a second server of ours behind the gateway, whose state is in memory, and which keeps no answers.
 fn wrap(folder: &TempDir, name: &str) -> Command {
@@ -102,6 +104,39 @@ async fn tasks_of_every_wrapped_server_are_seen_beside_it_and_after_it() {
             assert!(server.close().await.success());
         }
     }
+}
+
+#[tokio::test]
+async fn a_rule_for_a_tool_that_is_not_there_is_told_once_the_tools_are_known() {
+    // [GATE-11]
+    let folder = TempDir::new().expect("a folder");
+    let rules = folder.path().join("rules.toml");
+    std::fs::write(&rules, "[wrapped.ehco]\nwait_s = 1\n[wrapped.echo]\nwait_s = 2\n")
+        .expect("written");
+    let check = ["config", "check", path(&rules)];
+    let before = said(&folder, &check).await;
+    assert!(before.contains("for 2 tools by name") && !before.contains("warning"), "{before}");
+    let mut command = wrap(&folder, "one");
+    command.env("RAINCHECK_CONFIG", &rules).stderr(Stdio::piped());
+    let mut server = Server::of(command);
+    let errors = server.child.stderr.take().expect("a pipe");
+    let mut server = server.shake_hands().await;
+    assert_eq!(server.data("echo", json!({"a": 1})).await, json!({"a": 1}));
+    let told = async {
+        let mut lines = BufReader::new(errors).lines();
+        loop {
+            let line = lines.next_line().await.expect("UTF-8").expect("it is told");
+            if line.contains("[wrapped.") {
+                return line;
+            }
+        }
+    };
+    let told = timeout(PATIENCE, told).await.expect("in time");
+    assert!(told.contains("[wrapped.ehco]") && told.contains("did you mean `echo`?"), "{told}");
+    assert!(server.close().await.success());
+    let after = said(&folder, &check).await;
+    assert!(after.contains("warning: [wrapped.ehco]") && after.contains("`echo`?"), "{after}");
+    assert!(!after.contains("[wrapped.echo]"), "{after}");
 }
 
 #[tokio::test]

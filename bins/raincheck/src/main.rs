@@ -23,6 +23,7 @@ use raincheck_app::doctor::{self, Finding, Patient};
 use raincheck_app::paths::Paths;
 use raincheck_app::setup::{Server, Setup};
 use raincheck_app::terminal::Palette;
+use raincheck_app::wrapped::homes;
 use raincheck_app::{Binary, Exit, Failure, status};
 use raincheck_store_sqlite::{Reader, check_locks};
 
@@ -122,7 +123,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Common::Status { json } => {
             let paths = Paths::resolve(BINARY, shared)?;
             let mut report = status::look(&THIS, &paths, now(), Reader::workers_of);
-            for (_, home) in servers::wrapped(&paths.home) {
+            for (_, home) in homes(&paths.home) {
                 report = report.beside(&home, Reader::workers_of);
             }
             if let Some((fault, next)) = raincheck::process::place_fault() {

@@ -1,15 +1,11 @@
 //! The servers of the state folder: the one of `serve`, and one for each command that was wrapped.
 
-use std::path::{Path, PathBuf};
-
 use raincheck_app::Failure;
 use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::paths::Paths;
+use raincheck_app::wrapped::homes;
 
 use crate::{BINARY, THIS};
-
-/// The part of the folder of this binary in which wrapped servers have folders of their own [GATE-8].
-const WRAPPED: &str = "wrap";
 
 /// What the server of `serve` is called beside wrapped ones.
 const SERVE: &str = "serve";
@@ -30,22 +26,6 @@ impl Kept {
     }
 }
 
-/// Names the folder of a wrapped server.
-pub(crate) fn home_of(home: &Path, key: &str) -> PathBuf {
-    home.join(WRAPPED).join(key)
-}
-
-/// Lists wrapped servers by the names of their folders.
-pub(crate) fn wrapped(home: &Path) -> Vec<(String, PathBuf)> {
-    let entries = std::fs::read_dir(home.join(WRAPPED)).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
-        .collect();
-    found.sort();
-    found
-}
-
 /// Lists the servers that flags and configuration lead to: where these name a store, the one that has it,
 /// else all.
 pub(crate) fn all(shared: &Shared, serving: &Serving) -> Result<Vec<Kept>, Failure> {
@@ -53,7 +33,7 @@ pub(crate) fn all(shared: &Shared, serving: &Serving) -> Result<Vec<Kept>, Failu
     let mut all = vec![Kept { wrapped: None, shared: shared.clone() }];
     if file.store.is_none() {
         let paths = Paths::resolve(BINARY, shared)?;
-        all.extend(wrapped(&paths.home).into_iter().map(|(name, home)| Kept {
+        all.extend(homes(&paths.home).into_iter().map(|(name, home)| Kept {
             wrapped: Some(name),
             shared: Shared { home: Some(home), ..shared.clone() },
         }));

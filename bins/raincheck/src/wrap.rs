@@ -11,11 +11,11 @@ use raincheck_app::cli::{Serving, Shared};
 use raincheck_app::config::TokenFrom;
 use raincheck_app::paths::Paths;
 use raincheck_app::redact::command_line;
+use raincheck_app::wrapped::{Named, home_of, unknown};
 use raincheck_app::{Failure, config};
 use sha2::{Digest as _, Sha256};
 
 use crate::BINARY;
-use crate::servers::home_of;
 use crate::wiring::{self, Tools, Wrapped};
 
 /// How much of a name is in the name of a folder.
@@ -85,6 +85,9 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
     };
     wiring::serve(&shared, serving, |host| {
         let settings = settings(&host.file.wrap, serving);
+        let config = shared.config.as_deref().and_then(|path| std::path::absolute(path).ok());
+        let named = config.map(|config| hears(config, &paths, &host.paths, &host.file.wrap));
+        let settings = Settings { named, ..settings };
         let gateway = match behind {
             Behind::Command(command) => {
                 Gateway::command(withheld(command, &host.file.http.tokens), settings)
@@ -92,6 +95,28 @@ pub(crate) fn serve(shared: &Shared, serving: &Serving, wrap: &Wrap) -> Result<(
             Behind::Url(remote) => Gateway::remote(remote, settings),
         };
         Ok(Tools::Wrapped(Wrapped { gateway, key, shown: command_line(&shown) }))
+    })
+}
+
+/// Makes what hears the names of the other server's tools: it keeps them for `config check`, and tells of rules
+/// for tools that there are not.
+fn hears(config: PathBuf, of_binary: &Paths, own: &Paths, rules: &config::Wrap) -> gateway::Named {
+    let (base, home, rules) = (of_binary.home.clone(), own.home.clone(), rules.clone());
+    Arc::new(move |tools| {
+        let tools = tools.iter().map(|&tool| tool.to_owned()).collect();
+        let named = Named { config: config.clone(), tools };
+        let (base, home, rules) = (base.clone(), home.clone(), rules.clone());
+        // Files are written beside the gateway, and nobody waits for them.
+        drop(tokio::task::spawn_blocking(move || {
+            if let Err(error) = named.keep(&home) {
+                tracing::debug!(%error, "the names of the wrapped server's tools are not kept");
+            }
+            let mut known = Named::of_config(&base, &named.config);
+            known.push(named);
+            for what in unknown(&rules, &known) {
+                tracing::warn!("{what}");
+            }
+        }));
     })
 }
 

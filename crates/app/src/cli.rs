@@ -13,8 +13,10 @@ use crate::address::http_address;
 use crate::binary::Binary;
 use crate::config::{self, File, Overrides, Store};
 use crate::failure::Failure;
+use crate::paths::Paths;
 use crate::redact::credentials;
 use crate::setup::{Setup, Unset};
+use crate::wrapped::{self, Named};
 
 pub use crate::output::print;
 
@@ -326,7 +328,14 @@ fn checked(binary: &Binary, shared: &Shared, path: &Path) -> Result<String, Fail
             binary.name
         ));
     }
-    if !file.wrap.tools.is_empty() && binary.wraps() {
+    let known = match Paths::resolve(binary.name, shared) {
+        Ok(paths) if binary.wraps() => Named::of_config(&paths.home, path),
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    for what in wrapped::unknown(&file.wrap, &known) {
+        text.push_str(&format!("warning: {what}\n"));
+    }
+    if !file.wrap.tools.is_empty() && binary.wraps() && known.is_empty() {
         text.push_str(&format!(
             "whether the wrapped server has tools of these names is seen when it runs: {} wrap warns of one \
              that it has not\n",

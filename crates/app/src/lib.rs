@@ -43,6 +43,8 @@ pub mod status;
 
 pub mod setup;
 
+pub mod wrapped;
+
 pub mod demo;
 
 pub mod failure;

@@ -15,24 +15,26 @@ fn is_part(typed: &str, word: &str) -> bool {
     typed.len() >= 4 && (word.starts_with(typed) || typed.starts_with(word))
 }
 
-/// Counts the letters to add, drop or change between two words (Levenshtein).
+/// Counts the letters to add, drop or change between two words, and the neighbours to swap (optimal string
+/// alignment).
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, y) in row.iter_mut().skip(1).zip(&b) {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = *cell;
-            left = changed.min(left + 1).min(diagonal + 1);
-            *cell = left;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX / 2);
+    let (mut before, mut last) = (Vec::new(), (0..=b.len()).collect::<Vec<usize>>());
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let changed = at(&last, j) + usize::from(x != y);
+            let mut least = changed.min(at(&row, j) + 1).min(at(&last, j + 1) + 1);
+            let is_swapped = |i: usize, j: usize| a.get(i) == Some(y) && b.get(j) == Some(x);
+            if i > 0 && j > 0 && is_swapped(i - 1, j - 1) {
+                least = least.min(at(&before, j - 1) + 1);
+            }
+            row.push(least);
         }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
+        before = std::mem::replace(&mut last, row);
     }
-    row.last().copied().unwrap_or_default()
+    at(&last, b.len())
 }
 
 #[cfg(test)]
@@ -43,6 +45,8 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_hand_finds_the_word_that_was_meant() {
+        assert_eq!((distance("ehco", "echo"), distance("", "abc"), distance("abc", "")), (1, 3, 3));
+        assert_eq!((distance("ca", "abc"), distance("same", "same")), (3, 0));
         let cases = [("timeout", "timeout_s"), ("wiat_s", "wait_s"), ("comand", "command")];
         for (typed, meant) in cases {
             assert_eq!(nearest(typed, KEYS.into_iter()), Some(meant), "{typed}");

@@ -59,6 +59,9 @@ pub struct ToolSpec {
     pub input_schema: Json,
     /// What a client may assume.
     pub hints: Hints,
+    /// Whether nothing is decided by its hints: they are words of another server, for which nobody here
+    /// vouches, and only shown [GATE-11].
+    pub has_foreign_hints: bool,
     /// Whether it runs in a lane.
     pub class: Class,
     /// The lane it runs in unless the caller names another.
@@ -102,6 +105,7 @@ impl ToolSpec {
             description: description.into(),
             input_schema,
             hints: Hints::default(),
+            has_foreign_hints: false,
             class: Class::Lane,
             lane: LaneId::from("cpu_standard"),
             wait: Duration::from_secs(10),
@@ -118,5 +122,16 @@ impl ToolSpec {
             needs: Needs::default(),
             meta: None,
         }
+    }
+
+    /// Returns the hints that something may be decided by. Of foreign ones nothing is left but what was
+    /// said here: whether it may be run twice.
+    #[must_use]
+    pub fn trusted_hints(&self) -> Hints {
+        if !self.has_foreign_hints {
+            return self.hints;
+        }
+        let idempotent = self.is_idempotent;
+        Hints { read_only: false, destructive: true, idempotent, open_world: true }
     }
 }

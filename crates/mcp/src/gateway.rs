@@ -8,7 +8,7 @@
 //! makes one, `calls` knows which calls are under way and hears what is said about them, `listing` and
 //! `outcome` read what the other server names and answers, `upstream` holds a connection and makes another
 //! when it ends (`restarts` says when), `tools` is what the engine sees, `passage` passes on
-//! resources and prompts, `asking` the questions of the other server.
+//! resources and prompts, `asking` the questions of the other server, `traced` the trace of a request.
 
 mod asking;
 mod calls;
@@ -25,6 +25,7 @@ mod remote;
 mod restarts;
 mod settings;
 mod tools;
+mod traced;
 mod upstream;
 
 use std::fmt;
@@ -38,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::child::Command;
 #[cfg(feature = "url")]
 pub use self::remote::{BadRemote, Remote};
-pub use self::settings::{Adjust, Settings};
+pub use self::settings::{Adjust, Named, Settings};
 /// What an MCP server written with `rmcp` implements.
 pub use rmcp::ServerHandler;
 

@@ -8,7 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+#[cfg(unix)]
+use rustix::process::{WaitId, WaitIdOptions, waitid};
 use tokio::process::{Child, ChildStderr};
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -127,15 +131,17 @@ async fn attend(
     let last = Last::default();
     let mut heard = std::pin::pin!(hear(stderr, &calls, &last));
     let mut is_heard = false;
-    let status = loop {
+    loop {
         tokio::select! {
-            status = child.wait() => break status.ok(),
+            () = exited(&mut child, &group) => break,
             () = &mut heard, if !is_heard => is_heard = true,
             () = end.cancelled() => break stop(&mut child, &group).await,
         }
-    };
-    // What it started and left behind goes with it.
+    }
+    // What it started and left behind goes with it. Until it is waited for, the group's number is nobody else's.
     group.kill();
+    let _ = child.start_kill();
+    let status = child.wait().await.ok();
     if !is_heard {
         // What it said last is on its way.
         let _ = timeout(LAST_LINES, heard).await;
@@ -143,18 +149,35 @@ async fn attend(
     Why { words: ended(status), said: last.text() }
 }
 
-/// Ends the program: by its input, which is closed already, then by a signal, then by force.
-async fn stop(child: &mut Child, group: &Group) -> Option<ExitStatus> {
-    if let Ok(status) = timeout(GRACE, child.wait()).await {
-        return status.ok();
+/// Tells the program to end: by its input, which is closed already, then by a signal.
+async fn stop(child: &mut Child, group: &Group) {
+    if timeout(GRACE, exited(child, group)).await.is_err() {
+        group.terminate();
+        let _ = timeout(GRACE, exited(child, group)).await;
     }
-    group.terminate();
-    if let Ok(status) = timeout(GRACE, child.wait()).await {
-        return status.ok();
+}
+
+/// Waits until the program has ended. It is left to be waited for, where the system can do that.
+///
+/// # Cancel safety
+/// Safe: nothing is lost.
+async fn exited(child: &mut Child, group: &Group) {
+    #[cfg(unix)]
+    if let Some(id) = group.id
+        && let Ok(mut children) = signal(SignalKind::child())
+    {
+        let events = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        // A signal that comes after this look is heard by the next one.
+        while let Ok(None) = waitid(WaitId::Pid(id), events) {
+            if children.recv().await.is_none() {
+                break;
+            }
+        }
+        return;
     }
-    group.kill();
-    child.kill().await.ok()?;
-    child.wait().await.ok()
+    #[cfg(not(unix))]
+    let _ = group;
+    let _ = child.wait().await;
 }
 
 fn ended(status: Option<ExitStatus>) -> String {
@@ -244,6 +267,23 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_program_that_ended_keeps_its_group_until_that_is_killed() {
+        // [SEC-5]
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", "exit 3"]).process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().expect("a shell");
+        let group = Group::of(&child);
+        exited(&mut child, &group).await;
+        let id = group.id.expect("a number");
+        assert!(rustix::process::test_kill_process_group(id).is_ok(), "the number is its own");
+        exited(&mut child, &group).await;
+        group.kill();
+        let status = child.wait().await.expect("it is still to be waited for");
+        assert_eq!(status.code(), Some(3));
+    }
 
     #[test]
     fn what_configures_the_gateway_is_withheld() {

@@ -30,6 +30,8 @@ pub(super) struct Listing {
     pub(super) specs: Vec<ToolSpec>,
     /// What the other server calls them, by how they are listed.
     pub(super) names: BTreeMap<String, Arc<str>>,
+    /// What the other server calls all of its tools, those that are left out too.
+    pub(super) theirs: BTreeSet<String>,
 }
 
 impl Listing {
@@ -39,7 +41,8 @@ impl Listing {
             let texts = (spec.name.clone(), spec.title.clone(), spec.description.clone());
             (texts, spec.input_schema.clone(), spec.hints, spec.meta.clone())
         };
-        self.names == other.names && self.specs.iter().map(said).eq(other.specs.iter().map(said))
+        let names = |listing: &Self| (listing.names.clone(), listing.theirs.clone());
+        names(self) == names(other) && self.specs.iter().map(said).eq(other.specs.iter().map(said))
     }
 }
 
@@ -153,6 +156,7 @@ fn listing(described: &[Json], settings: &Settings) -> Listing {
         listing.names.insert(name.clone(), tool.name.as_str().into());
         listing.specs.push(spec(tool, &name, settings));
     }
+    listing.theirs = theirs.into_iter().map(str::to_owned).collect();
     listing
 }
 
@@ -164,6 +168,7 @@ fn spec(tool: &Described, name: &str, settings: &Settings) -> ToolSpec {
     let mut spec = ToolSpec {
         title: text::escape_lines(title.unwrap_or(name)).into(),
         hints: manner.map_or_else(|| Annotations::default().hints(), Annotations::hints),
+        has_foreign_hints: true,
         lane: settings.lane.clone(),
         wait: settings.wait,
         run_timeout: settings.run_timeout,
@@ -224,6 +229,9 @@ mod tests {
         assert_eq!(a.meta.as_ref().map(Json::get), Some(r#"{"x":1}"#));
         assert_eq!((b.hints.open_world, &*b.title), (true, "B"));
         assert!(!b.description.contains('\u{1b}'), "{}", b.description);
+        // [GATE-11]: they are shown, and decide nothing.
+        let trusted = a.trusted_hints();
+        assert!(!trusted.read_only && !trusted.idempotent && trusted.destructive);
         assert!(listing.is_like(&listing.clone()));
         assert!(!listing.is_like(&Listing::default()));
     }

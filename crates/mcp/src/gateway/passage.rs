@@ -14,6 +14,7 @@ use raincheck_core::text;
 use super::Gateway;
 use super::link::Failure;
 use super::message::{LOST, RpcError};
+use super::traced::{self, Traced};
 use crate::caller::{Caller, unwanted};
 use crate::surface::{Desk, Layer, Method, Notices};
 use crate::wire::Members;
@@ -151,14 +152,16 @@ impl Gateway {
 }
 
 /// Returns parameters without what a client said of its own request: tokens of its progress mean nothing to the
-/// other server, and its revision is not the one that the other server is spoken to in.
+/// other server, and its revision is not the one that the other server is spoken to in. The trace that it
+/// belongs to stays [TRACE-3].
 fn own_params(params: &Json) -> Json {
-    match Members::read(params) {
-        Some(mut members) if members.get(META).is_some() => {
-            members.remove(META);
-            members.with(&[])
-        }
-        _ => params.clone(),
+    let Some(mut members) = Members::read(params) else { return params.clone() };
+    let Some(meta) = members.get(META) else { return params.clone() };
+    let trace = traced::of_meta(meta);
+    members.remove(META);
+    match trace.and_then(|trace| Json::of(&Traced::from(&trace)).ok()) {
+        Some(trace) => members.with(&[(META, &trace)]),
+        None => members.with(&[]),
     }
 }
 
@@ -230,6 +233,13 @@ mod tests {
         // [GATE-10]
         let params = json(r#"{"uri":"a:b","_meta":{"progressToken":1},"z":1e2}"#);
         assert_eq!(own_params(&params).get(), r#"{"uri":"a:b","z":1e2}"#);
+        // [TRACE-3]
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let of = |meta: &str| own_params(&json(&format!(r#"{{"_meta":{meta},"uri":"a:b"}}"#)));
+        let trace = format!(r#"{{"traceparent":"{parent}","baggage":"user=7"}}"#);
+        let more = trace.replacen('{', r#"{"progressToken":1,"tracestate":7,"#, 1);
+        assert_eq!(of(&more).get(), format!(r#"{{"uri":"a:b","_meta":{trace}}}"#));
+        assert_eq!(of(r#"{"traceparent":"00-1"}"#).get(), r#"{"uri":"a:b"}"#, "none that is one");
         let plain = json(r#"{ "uri": "a:b" }"#);
         assert_eq!(own_params(&plain).get(), plain.get());
     }

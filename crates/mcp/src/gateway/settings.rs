@@ -14,6 +14,10 @@ const LANE: &str = "wrapped";
 /// Changes what the other server said about a tool.
 pub type Adjust = Arc<dyn Fn(&mut ToolSpec) + Send + Sync>;
 
+/// Hears what the other server calls its tools, those that are left out too. It is called when the other
+/// server names them, and again when they are others; it must not block.
+pub type Named = Arc<dyn Fn(&[&str]) + Send + Sync>;
+
 /// How the tools of another server are run.
 #[derive(Clone)]
 pub struct Settings {
@@ -39,6 +43,8 @@ pub struct Settings {
     pub hidden: BTreeSet<String>,
     /// Changes what the other server said about its tools, after their names.
     pub adjust: BTreeMap<String, Adjust>,
+    /// Hears the names of its tools.
+    pub named: Option<Named>,
 }
 
 impl Default for Settings {
@@ -58,6 +64,7 @@ impl Default for Settings {
                 .collect(),
             hidden: BTreeSet::new(),
             adjust: BTreeMap::new(),
+            named: None,
         }
     }
 }

@@ -22,6 +22,7 @@ use super::Gateway;
 use super::link::{Asked, Failure};
 use super::message::LOST;
 use super::outcome;
+use super::traced::Traced;
 
 /// How long an answer is still taken after a cancel was sent: one that was on its way counts [CANCEL-5].
 const LAST_WORD: Duration = Duration::from_millis(500);
@@ -42,6 +43,8 @@ struct Params<'a> {
 #[serde(rename_all = "camelCase")]
 struct Meta<'a> {
     progress_token: &'a str,
+    #[serde(flatten)]
+    trace: Option<Traced<'a>>,
 }
 
 #[async_trait]
@@ -104,7 +107,8 @@ impl Executor for Gateway {
             };
             let scope = attempt.record.task.scope.clone();
             let _entered = upstream.calls.enter(&token, context.clone(), scope);
-            let meta = Meta { progress_token: &token };
+            let trace = context.trace().map(Traced::from);
+            let meta = Meta { progress_token: &token, trace };
             let params = Params { name: &name, arguments: &attempt.inputs, meta };
             let mut asked = link.ask("tools/call", params);
             tokio::select! {

@@ -363,6 +363,9 @@ impl Upstream {
         if is_as_before {
             return;
         }
+        if let Some(named) = &self.settings.named {
+            named(&listing.theirs.iter().map(String::as_str).collect::<Vec<_>>());
+        }
         let is_news = before.is_some() || !listing.names.is_empty();
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listing));
         if is_news {

@@ -18,8 +18,8 @@ use crate::surfaces::canonical;
 use crate::wire::Id;
 
 impl Server {
-    /// Tells whether a call of a tool may be made again without asking: the tool says that it changes
-    /// nothing, or nothing more the second time.
+    /// Tells whether a call of a tool may be made again without asking: it changes nothing, or nothing more
+    /// the second time. What another server says of its own tools does not count [GATE-11].
     pub(crate) fn may_repeat(&self, tool: &str) -> bool {
         self.hints(tool).is_some_and(|hints| hints.read_only || hints.idempotent)
     }
@@ -63,9 +63,12 @@ impl Server {
         Err(refused)
     }
 
-    /// Returns what a client may assume of a tool; nothing where it is not in the list.
+    /// Returns what may be relied on of a tool; nothing where it is not in the list.
     pub(super) fn hints(&self, tool: &str) -> Option<Hints> {
-        self.roster().registry.hints(tool)
+        match self.engine().spec(tool) {
+            Some(spec) if spec.has_foreign_hints => Some(spec.trusted_hints()),
+            Some(_) | None => self.roster().registry.hints(tool),
+        }
     }
 
     /// Tells whether its tools come and go: then the list is asked of whoever has them.

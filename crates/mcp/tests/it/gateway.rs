@@ -712,3 +712,37 @@ async fn a_handler_of_this_process_is_wrapped_as_it_is() {
     let task = wrapped.session.submit("double", r#"{"n":2}"#).await;
     assert_eq!(wrapped.session.end_of(&task).await["result"], "4");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_trace_of_a_call_reaches_the_other_server() {
+    // [TRACE-3]
+    let script = |message: &Value, _: u32| {
+        usual(message, &["work"]).unwrap_or_else(|| {
+            let id = &message["id"];
+            let result = match message["method"].as_str() {
+                Some("tools/call") => json!({"content": [{"type": "text", "text": "done"}]}),
+                _ => json!({"messages": []}),
+            };
+            vec![say(&json!({"jsonrpc": "2.0", "id": id, "result": result}))]
+        })
+    };
+    let mut wrapped = Wrapped::of(Settings::default(), script).await;
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let trace = json!({"traceparent": parent, "tracestate": "a=1", "baggage": "user=7"});
+    let mut meta = trace.clone();
+    meta["progressToken"] = json!("mine");
+    meta["other/thing"] = json!(1);
+    let call = json!({"name": "work", "arguments": {}, "_meta": meta});
+    let answer = wrapped.session.request("tools/call", &call.to_string()).await;
+    assert!(answer["result"]["content"].to_string().contains("done"), "{answer}");
+    let said: Value =
+        serde_json::from_str(&wrapped.said("tools/call").pop().expect("a call")).expect("JSON");
+    let mut told = said["params"]["_meta"].clone();
+    assert_ne!(told["progressToken"], json!("mine"), "tokens are the gateway's own: {told}");
+    told.as_object_mut().expect("an object").remove("progressToken");
+    assert_eq!(told, trace);
+    let plain = json!({"name": "work", "arguments": {}});
+    wrapped.session.request("tools/call", &plain.to_string()).await;
+    let said = wrapped.said("tools/call").pop().expect("a call");
+    assert!(!said.contains("traceparent"), "{said}");
+}

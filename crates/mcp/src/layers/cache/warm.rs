@@ -66,7 +66,7 @@ pub(super) async fn run(layer: &CacheLayer, engine: &Handle) {
 
 /// Tells whether a tool may be called unasked.
 fn is_harmless(engine: &Handle, call: &Warming) -> bool {
-    let is_harmless = |spec: ToolSpec| spec.hints.read_only || spec.is_idempotent;
+    let is_harmless = |spec: ToolSpec| spec.trusted_hints().read_only || spec.is_idempotent;
     let may_be_called = engine.spec(&call.tool).is_some_and(is_harmless);
     if !may_be_called {
         tracing::warn!(
