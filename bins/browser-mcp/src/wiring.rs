@@ -1,5 +1,7 @@
 //! The composition: the bridge, its store, the browser's words.
 
+use std::path::PathBuf;
+
 use async_trait::async_trait;
 use raincheck::core::error::Error;
 use raincheck::core::ids::LaneId;
@@ -8,14 +10,14 @@ use raincheck::mcp::take_stdout;
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck::{Builder, LoopbackConfig, Raincheck, Sharing};
 use raincheck_app::cli::{Serving, Shared};
-use raincheck_app::config::{Limits, Store};
+use raincheck_app::config::{File, Limits, Store};
 use raincheck_app::host::{self, Host};
 use raincheck_app::instance::{self, Card};
 use raincheck_app::paths::Paths;
 use raincheck_app::placed::{PlacedStore, create_folder_of};
 use raincheck_app::standing::Plate;
 use raincheck_app::{Failure, caching};
-use raincheck_browser::{BridgeListener, Browser, Settings};
+use raincheck_browser::{BridgeListener, Browser, Settings, Shows};
 use raincheck_store_sqlite::{Options, SqliteStore};
 
 use crate::{BINARY, THIS, places};
@@ -66,7 +68,10 @@ fn compose(
     (port, limits): (u16, &Limits),
 ) -> Builder {
     let store = shared.store(file, &paths.home);
-    let bridge = Browser::new(settings(serving, limits, &file.browser));
+    let bridge = Browser::new(Settings {
+        files_dir: files_dir(limits, file),
+        ..settings(serving, limits, &file.browser)
+    });
     let listening = BridgeListener::new(places(paths), port);
     let plate = Plate::default();
     let shown = plate.clone();
@@ -155,7 +160,20 @@ fn settings(serving: &Serving, flags: &Limits, file: &Limits) -> Settings {
     whole("max_body_mb").into_iter().for_each(|mib| *max_body = mib << 20);
     let limit = limits.whole("queue_limit").and_then(|number| u32::try_from(number).ok());
     limit.into_iter().for_each(|most| *queue_limit = most);
+    settings.shows = Shows {
+        credentials: limits.allows("show_credentials"),
+        storage: limits.allows("show_storage"),
+        cookies: limits.allows("show_cookies"),
+    };
     settings
+}
+
+/// Returns the folder for files: that of the flag, or that of the file, relative to where the file is.
+fn files_dir(flags: &Limits, file: &File) -> Option<PathBuf> {
+    let named = |limits: &Limits| limits.text("files_dir").map(PathBuf::from);
+    let folder = named(flags).or_else(|| Some(file.folder.join(named(&file.browser)?)))?;
+    // Only a folder that there is no way to has no whole path; it is refused where it is used.
+    Some(std::path::absolute(&folder).unwrap_or(folder))
 }
 
 /// Describes this server for `status` and `doctor`.
@@ -178,7 +196,6 @@ fn card(shared: &Shared, store: &Store) -> Card {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::time::Duration;
 
     use raincheck_app::config::{Overrides, parse};
@@ -197,12 +214,27 @@ mod tests {
         // [TIME-4, BROWSER-4]
         let schema = raincheck_app::config::schema();
         let keys = schema["properties"]["browser"]["properties"].as_object().expect("keys");
-        assert_eq!(keys.len(), 12);
-        for name in keys.keys() {
-            let file = limits(&format!("{name} = 777"));
+        assert_eq!(keys.len(), 16);
+        for name in keys.keys().filter(|name| *name != "files_dir") {
+            let value = if name.starts_with("show_") { "true" } else { "777" };
+            let file = limits(&format!("{name} = {value}"));
             let settings = settings(&Serving::default(), &Limits::default(), &file);
             assert_ne!(settings, Settings::default(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_folder_for_files_is_the_flag_s_or_begins_where_the_file_is() {
+        // [BROWSER-4, BROWSER-40]
+        let text = "[browser]\nfiles_dir = \"agent\"\n";
+        let folder = std::path::absolute("somewhere").expect("a path");
+        let file = parse(text, folder.clone(), Overrides::default());
+        let file = file.unwrap_or_else(|problems| panic!("{}", problems.render("f", text)));
+        assert_eq!(files_dir(&Limits::default(), &file), Some(folder.join("agent")));
+        let flag = limits("files_dir = \"other\"");
+        assert_eq!(files_dir(&flag, &file), std::path::absolute("other").ok());
+        let none = parse("", folder, Overrides::default()).unwrap_or_else(|_| panic!("no file"));
+        assert_eq!(files_dir(&Limits::default(), &none), None);
     }
 
     #[test]

@@ -15,6 +15,10 @@ import { watchCrashes } from "./tabs/kinds.js";
 import { forgetMeter, watchMeter } from "./tabs/meter.js";
 import { watchNavigation } from "./tabs/navigation.js";
 import * as network from "./tabs/network.js";
+import { watchDownloads } from "./tabs/downloads.js";
+import * as emulation from "./tabs/emulation.js";
+import * as trace from "./tabs/trace.js";
+import * as requests from "./tabs/requests.js";
 import { sendEventsWith } from "./tabs/observed.js";
 import * as sessions from "./tabs/sessions.js";
 import { readSetting } from "./tabs/settings.js";
@@ -33,7 +37,7 @@ const runner = new Runner({
   post: (items) => (desk.told(items), send("/query-result", items)),
   target: async (entry) => (desk.admit(), await target(entry)),
   placeOf,
-  perform: async (entry, run) => (await desk.begin(run), await perform(entry, run, (await paired())?.port)),
+  perform: async (entry, run) => (await desk.begin(run), await perform(entry, run, await paired())),
 });
 
 desk.cancel = (id, who) => runner.cancel(id, who);
@@ -47,6 +51,8 @@ watchMeter(sessions.enableAgain);
 watchCrashes((tab_id, error) => stopRuns(tab_id, error));
 watchDialogs();
 network.watchNetwork();
+requests.watchRequests();
+watchDownloads();
 watchNavigation();
 watchTabs();
 sendEventsWith(async (batch) => (await send("/events", batch)).status);
@@ -57,6 +63,9 @@ chrome.tabs.onRemoved.addListener((tab_id) => {
   sessions.forgetTab(tab_id);
   network.forgetTab(tab_id);
   background(callers.forgetTab(tab_id));
+  requests.forgetTab(tab_id);
+  emulation.forgetTab(tab_id);
+  trace.forgetTab(tab_id);
 });
 chrome.runtime.onInstalled.addListener(() => ensureOffscreen());
 chrome.runtime.onStartup.addListener(() => ensureOffscreen());

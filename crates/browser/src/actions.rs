@@ -1,7 +1,9 @@
 //! What a browser can be asked to do or to show, and what each of these takes: the only list.
 
-use crate::arguments::Form::{Address, Count, Flag, Name, Number, OneOf, Tab, Text};
-use crate::arguments::{Field, may, needs};
+use crate::arguments::Form::{
+    Address, Count, Flag, List, Members, Name, Number, Object, OneOf, Setting, Tab, Text,
+};
+use crate::arguments::{Field, Form, Shape, may, needs};
 
 /// Where something is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +41,54 @@ pub(crate) struct Entry {
 /// What every entry that goes to a browser takes.
 pub(crate) const WHERE: &[Field] = &[may("tab_id", Tab), may("browser_id", Name)];
 
+/// The same, where there is output that may go into a file.
+pub(crate) const WHERE_TO: &[Field] =
+    &[may("tab_id", Tab), may("browser_id", Name), may("save_to", Text)];
+
+/// What a list from memory takes beside its own.
+pub(crate) const TO: &[Field] = &[may("save_to", Text)];
+
 /// What names a part of a page.
 const PART: &[&str] = &["ref", "selector"];
 const TARGET: Rule = Rule::One(PART);
+const BUTTONS: &[&str] = &["left", "right", "middle"];
+const MODIFIERS: Form = OneOf(&["Alt", "Control", "Meta", "Shift"]);
+
+/// The most files of one upload.
+const MAX_FILES: usize = 20;
+
+/// The most fields of one form.
+const MAX_FIELDS: usize = 100;
+
+/// The most steps of one batch.
+const MAX_STEPS: usize = 50;
+
+/// Where a drag begins or ends: at an element, or at a point of what is shown.
+const PLACE: Shape = Shape {
+    fields: &[may("ref", Name), may("selector", Text), may("x", Number), may("y", Number)],
+    one_of: &[&["ref"], &["selector"], &["x", "y"]],
+};
+
+/// A field of a form and what it is set to.
+const FIELD: Shape = Shape {
+    fields: &[may("ref", Name), may("selector", Text), needs("value", Setting)],
+    one_of: &[&["ref"], &["selector"]],
+};
+
+/// What a page is shown in.
+const VIEWPORT: Shape = Shape {
+    fields: &[
+        needs("width", Count(10_000)),
+        needs("height", Count(10_000)),
+        may("scale", Number),
+        may("mobile", Flag),
+    ],
+    one_of: &[],
+};
+
+const DEVICES: &[&str] = &["phone", "iphone", "tablet", "laptop", "desktop"];
+const NETWORKS: &[&str] = &["offline", "slow_3g", "fast_3g", "slow_4g", "fast_4g"];
+
 const STATES: &[&str] = &["visible", "hidden", "attached"];
 
 const fn entry(name: &'static str, place: Place, fields: &'static [Field], rule: Rule) -> Entry {
@@ -58,7 +105,24 @@ pub(crate) const ACTIONS: &[Entry] = &[
     entry("tab_new", Place::Control, &[may("url", Address), may("background", Flag)], Rule::None),
     entry("tab_close", Place::Control, &[], Rule::None),
     entry("tab_select", Place::Control, &[], Rule::None),
-    entry("click", Place::Tab, &[may("ref", Name), may("selector", Text)], TARGET),
+    entry(
+        "click",
+        Place::Tab,
+        &[
+            may("ref", Name),
+            may("selector", Text),
+            may("button", OneOf(BUTTONS)),
+            may("count", Count(3)),
+            may("modifiers", List(&MODIFIERS, 4)),
+        ],
+        TARGET,
+    ),
+    entry(
+        "drag",
+        Place::Tab,
+        &[needs("from", Object(&PLACE)), needs("to", Object(&PLACE))],
+        Rule::None,
+    ),
     entry("hover", Place::Tab, &[may("ref", Name), may("selector", Text)], TARGET),
     entry(
         "type",
@@ -80,6 +144,18 @@ pub(crate) const ACTIONS: &[Entry] = &[
         TARGET,
     ),
     entry(
+        "fill_form",
+        Place::Tab,
+        &[needs("fields", List(&Object(&FIELD), MAX_FIELDS)), may("origin", Text)],
+        Rule::None,
+    ),
+    entry(
+        "upload",
+        Place::Tab,
+        &[may("ref", Name), may("selector", Text), needs("files", List(&Text, MAX_FILES))],
+        TARGET,
+    ),
+    entry(
         "scroll",
         Place::Tab,
         &[may("ref", Name), may("selector", Text), may("x", Number), may("y", Number)],
@@ -94,9 +170,24 @@ pub(crate) const ACTIONS: &[Entry] = &[
             may("url", Text),
             may("ref", Name),
             may("state", OneOf(STATES)),
+            may("network_idle", Flag),
         ],
-        Rule::Some(&["selector", "text", "url", "ref"]),
+        Rule::Some(&["selector", "text", "url", "ref", "network_idle"]),
     ),
+    entry(
+        "emulate",
+        Place::Tab,
+        &[
+            may("viewport", Object(&VIEWPORT)),
+            may("device", OneOf(DEVICES)),
+            may("network", OneOf(NETWORKS)),
+            may("cpu", Count(100)),
+        ],
+        Rule::None,
+    ),
+    entry("trace_start", Place::Tab, &[], Rule::None),
+    entry("trace_stop", Place::Tab, &[], Rule::None),
+    entry("batch", Place::Tab, &[needs("steps", List(&Members, MAX_STEPS))], Rule::None),
     entry("dialog", Place::Control, &[needs("accept", Flag), may("text", Text)], Rule::None),
 ];
 
@@ -134,8 +225,26 @@ pub(crate) const VIEWS: &[Entry] = &[
         &[may("ref", Name), may("selector", Text), may("full_page", Flag)],
         Rule::AtMostOne(PART),
     ),
+    entry("pdf", Place::Tab, &[], Rule::None),
     entry("tabs", Place::Control, &[may("filter", Text)], Rule::None),
-    entry("console", Place::Here, LISTED, Rule::None),
+    entry("storage", Place::Tab, &[], Rule::None),
+    entry("cookies", Place::Tab, &[], Rule::None),
+    entry("downloads", Place::Control, &[may("filter", Text)], Rule::None),
+    entry("request", Place::Control, &[needs("id", Name)], Rule::None),
+    entry(
+        "console",
+        Place::Here,
+        &[
+            may("filter", Text),
+            may("cursor", Name),
+            may("limit", Count(1000)),
+            may("tab_id", Tab),
+            may("browser_id", Name),
+            may("level", OneOf(crate::rings::LEVELS)),
+            may("since", OneOf(&["navigation"])),
+        ],
+        Rule::None,
+    ),
     entry("network", Place::Here, LISTED, Rule::None),
     entry("dialogs", Place::Here, LISTED, Rule::None),
     entry("events", Place::Here, LISTED, Rule::None),

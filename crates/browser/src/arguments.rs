@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What an argument must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,26 @@ pub(crate) enum Form {
     Address,
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// A string, a number, `true`, `false`, or a list of strings: what a field of a page can be set to.
+    Setting,
+    /// A list of at least one and at most so many.
+    List(&'static Self, usize),
+    /// An object.
+    Object(&'static Shape),
+    /// An object that is checked elsewhere.
+    Members,
+}
+
+/// The members of an object that is an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) fields: &'static [Field],
+    /// Exactly one of these has to be there; none asks for nothing.
+    pub(crate) one_of: &'static [&'static [&'static str]],
 }
 
 /// An argument that a call may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
@@ -57,15 +73,31 @@ impl Arguments {
     /// Reads the arguments; `null` is as good as absent.
     pub(crate) fn read(inputs: &Json) -> Result<Self, Error> {
         let read: Result<BTreeMap<String, Value>, _> = inputs.read();
-        let mut members =
+        let members =
             read.map_err(|_| Error::new(Kind::InvalidParams, "the arguments must be an object"))?;
-        members.retain(|_, value| !value.is_null());
-        Ok(Self(members))
+        Ok(Self::of(members))
+    }
+
+    fn of(members: impl IntoIterator<Item = (String, Value)>) -> Self {
+        Self(members.into_iter().filter(|(_, value)| !value.is_null()).collect())
     }
 
     /// Returns a text argument.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
+    }
+
+    /// Returns the texts of a list argument.
+    pub(crate) fn texts(&self, name: &str) -> Vec<&str> {
+        let items = self.0.get(name).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Returns the objects of a list argument, each as arguments of their own.
+    pub(crate) fn objects(&self, name: &str) -> Vec<Self> {
+        let items = self.0.get(name).and_then(Value::as_array);
+        let objects = items.into_iter().flatten().filter_map(Value::as_object);
+        objects.cloned().map(Self::of).collect()
     }
 
     /// Returns a whole number.
@@ -178,6 +210,25 @@ impl Form {
             Self::Flag => value.is_boolean(),
             Self::Address => value.is_string(),
             Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Setting => {
+                let is_text = |it: &Value| it.is_string();
+                let is_list = value.as_array().is_some_and(|items| items.iter().all(is_text));
+                is_list || value.is_string() || value.is_number() || value.is_boolean()
+            }
+            Self::List(form, most) => match value.as_array() {
+                Some(items) if (1..=most).contains(&items.len()) => {
+                    return items
+                        .iter()
+                        .enumerate()
+                        .try_for_each(|(n, item)| form.check(&format!("{name}[{n}]"), item));
+                }
+                _ => false,
+            },
+            Self::Object(shape) => match value.as_object() {
+                Some(members) => return shape.check(name, members),
+                None => false,
+            },
+            Self::Members => value.is_object(),
         };
         if is_fine { Ok(()) } else { wrong(&self.rule()) }
     }
@@ -191,6 +242,43 @@ impl Form {
             Self::Count(most) => format!("must be a whole number from 1 to {most}"),
             Self::Flag => "must be true or false".to_owned(),
             Self::OneOf(words) => format!("must be one of {}", list(words.iter().copied())),
+            Self::Setting => {
+                "must be a string, a number, true, false, or a list of strings".to_owned()
+            }
+            Self::List(_, most) => format!("must be a list of 1 to {most}"),
+            Self::Object(shape) => {
+                format!(
+                    "must be an object of {}",
+                    list(shape.fields.iter().map(|field| field.name))
+                )
+            }
+            Self::Members => "must be an object".to_owned(),
         }
+    }
+}
+
+impl Shape {
+    fn check(&self, name: &str, members: &Map<String, Value>) -> Result<(), Error> {
+        let wrong = |words: String| Err(Error::new(Kind::InvalidParams, words));
+        let find = |known: &str| self.fields.iter().find(|field| field.name == known);
+        for (member, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+            let Some(field) = find(member) else {
+                let shown = text::escape(text::clip(member, 80));
+                let names = list(self.fields.iter().map(|field| field.name));
+                return wrong(format!("`{name}` does not take `{shown}`; it takes {names}"));
+            };
+            field.form.check(&format!("{name}.{member}"), value)?;
+        }
+        let has = |known: &str| members.get(known).is_some_and(|value| !value.is_null());
+        if let Some(field) = self.fields.iter().find(|field| field.is_required && !has(field.name))
+        {
+            return wrong(format!("`{name}.{}` is missing", field.name));
+        }
+        let is_whole = |names: &&&[&str]| names.iter().all(|known| has(known));
+        if self.one_of.is_empty() || self.one_of.iter().filter(is_whole).count() == 1 {
+            return Ok(());
+        }
+        let ways = self.one_of.iter().map(|names| list(names.iter().copied()));
+        wrong(format!("`{name}` needs exactly one of {}", ways.collect::<Vec<_>>().join("; ")))
     }
 }

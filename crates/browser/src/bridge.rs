@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
@@ -25,6 +25,7 @@ use crate::order::Order;
 use crate::outbox::{Addressee, Command, Move, Outbox, Report};
 use crate::owner;
 use crate::rings::Rings;
+use crate::saving;
 use crate::settings::Settings;
 use crate::shape;
 use crate::verdict::Verdict;
@@ -334,7 +335,7 @@ impl Browser {
                 Ok(()) => Verdict::AlreadyTerminal,
                 Err(_) => Verdict::Unavailable,
             },
-            Addressee::Executor { what, reports, recorded } => match word {
+            Addressee::Executor { what, save_to, reports, recorded } => match word {
                 Word::Accepted => accept(&reports).await,
                 Word::Progress(progress, partial) => {
                     let verdict = accept(&reports).await;
@@ -345,7 +346,7 @@ impl Browser {
                     verdict
                 }
                 Word::Ended(outcome) => {
-                    let outcome = shape::shaped(&what, outcome, self.port());
+                    let outcome = self.kept(&what, save_to, outcome).await;
                     let expected = state_of(&outcome);
                     self.step(id, Move::End);
                     if let Err(unsent) = reports.send(Report::Ended(outcome)) {
@@ -387,7 +388,7 @@ impl Browser {
         let Ok(engine) = self.engine() else { return Verdict::Unavailable };
         let told = async {
             let outcome = match word {
-                Word::Ended(outcome) => Some(shaped(engine, id, outcome, self.port()).await?),
+                Word::Ended(outcome) => Some(self.shaped(engine, id, outcome).await?),
                 Word::Accepted | Word::Progress(..) => None,
             };
             engine.tell(id, fence, outcome).await
@@ -414,31 +415,50 @@ impl Browser {
         let browser = self.outbox().browser_of(id);
         self.choices().choose(caller, id, Choice::Tab(tab, browser));
     }
+
+    /// Makes an outcome what its task keeps: shaped, or where its output was saved.
+    async fn kept(&self, what: &str, save_to: Option<Arc<str>>, outcome: Outcome) -> Outcome {
+        let outcome = shape::shaped(what, outcome, self.port());
+        let Some(name) = save_to else { return shape::beside(outcome) };
+        let root = self.settings().files_dir.clone();
+        blocking(move || saving::saved(root.as_deref(), &name, outcome))
+            .await
+            .unwrap_or_else(|error| Outcome::Failed(error.with_guarantee(Guarantee::Executed)))
+    }
+
+    /// Makes an outcome that no executor waits for what its task keeps [BROWSER-16].
+    async fn shaped(
+        &self,
+        engine: &Handle,
+        id: TaskId,
+        outcome: Outcome,
+    ) -> Result<Outcome, Error> {
+        if !matches!(outcome, Outcome::Succeeded(_)) {
+            return Ok(outcome);
+        }
+        let record = match engine.tell(id, None, None).await? {
+            Told::Counted(record) | Told::Ended(record) | Told::Stale(record) => record,
+            Told::Unknown => return Ok(outcome),
+        };
+        let view = match engine.view(&record.task.scope, id).await {
+            Ok(view) => view,
+            // It was forgotten just now, and keeps nothing.
+            Err(error) if error.kind == Kind::NotFound => return Ok(outcome),
+            Err(error) => return Err(error),
+        };
+        let Some(payload) = view.payload else { return Ok(outcome) };
+        let order = Order::of(record.task.tool.as_str(), &record.task.lane, &payload.inputs)?;
+        Ok(self.kept(&order.what, order.save_to, outcome).await)
+    }
 }
 
-/// Makes an outcome that no executor waits for what its task keeps [BROWSER-16].
-async fn shaped(
-    engine: &Handle,
-    id: TaskId,
-    outcome: Outcome,
-    own_port: Option<u16>,
-) -> Result<Outcome, Error> {
-    if !matches!(outcome, Outcome::Succeeded(_)) {
-        return Ok(outcome);
-    }
-    let record = match engine.tell(id, None, None).await? {
-        Told::Counted(record) | Told::Ended(record) | Told::Stale(record) => record,
-        Told::Unknown => return Ok(outcome),
-    };
-    let view = match engine.view(&record.task.scope, id).await {
-        Ok(view) => view,
-        // It was forgotten just now, and keeps nothing.
-        Err(error) if error.kind == Kind::NotFound => return Ok(outcome),
-        Err(error) => return Err(error),
-    };
-    let Some(payload) = view.payload else { return Ok(outcome) };
-    let order = Order::of(record.task.tool.as_str(), &record.task.lane, &payload.inputs)?;
-    Ok(shape::shaped(&order.what, outcome, own_port))
+/// Runs work that waits for the disk.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::new(Kind::Panicked, error.to_string()))
 }
 
 async fn accept(reports: &tokio::sync::mpsc::UnboundedSender<Report>) -> Verdict {

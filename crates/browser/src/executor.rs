@@ -14,8 +14,9 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::bridge::Browser;
+use crate::bridge::{Browser, blocking};
 use crate::choices::Caller;
+use crate::files;
 use crate::order::Order;
 use crate::outbox::{Command, Move, Report, Stage};
 use crate::verdict::Verdict;
@@ -36,7 +37,11 @@ impl Executor for Browser {
             Ok(mut order) => {
                 let caller = self.caller_of(&attempt.record.task.scope, context.id());
                 order.take_tab(self.choices().of(&caller));
-                if let Err(error) = self.find_browser(&mut order) {
+                if order.what == "request" && self.settings().shows.credentials {
+                    order.show_credentials();
+                }
+                let found = self.find_browser(&mut order);
+                if let Err(error) = found.and(self.check_saving(&order).await) {
                     return Outcome::Failed(error);
                 }
                 Run::new(self, &attempt, order, context, Stage::Posted).run().await
@@ -78,6 +83,13 @@ impl Browser {
             order.browser = found.map_err(|error| error.with_guarantee(Guarantee::NotExecuted))?;
         }
         Ok(())
+    }
+
+    /// Refuses, before anything is done, output that could not be saved.
+    async fn check_saving(&self, order: &Order) -> Result<(), Error> {
+        let Some(name) = order.save_to.clone() else { return Ok(()) };
+        let root = self.settings().files_dir.clone();
+        blocking(move || files::check_new("save_to", root.as_deref(), &name)).await?
     }
 }
 
@@ -141,6 +153,7 @@ impl<'a> Run<'a> {
             attempt: attempt.record.attempt,
             stage,
             what: order.what.into(),
+            save_to: order.save_to,
             target: order.browser,
             tab_id: order.tab_id,
             caller: caller.clone(),

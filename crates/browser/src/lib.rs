@@ -42,9 +42,15 @@ mod arguments;
 
 mod actions;
 
+mod checks;
+
+mod files;
+
 mod order;
 
 mod shape;
+
+mod saving;
 
 mod views;
 
@@ -65,4 +71,4 @@ pub use bridge::Browser;
 pub use lanes::tab_of;
 pub use listening::BridgeListener;
 pub use owner::owned_elsewhere;
-pub use settings::Settings;
+pub use settings::{Settings, Shows};

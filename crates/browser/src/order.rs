@@ -18,7 +18,7 @@ use crate::specs;
 const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_commands"];
 
 /// What is done to no tab that was there before.
-const ABOUT_NO_TAB: &[&str] = &["tab_new", "tabs", "dialog_policy", "engine"];
+const ABOUT_NO_TAB: &[&str] = &["tab_new", "tabs", "downloads", "dialog_policy", "engine"];
 
 /// A tool of the set.
 pub(crate) struct Named {
@@ -48,6 +48,8 @@ pub(crate) struct Order {
     pub(crate) tab_id: Option<i64>,
     /// Whether it is done to a tab.
     is_about_a_tab: bool,
+    /// The file that the output goes into, where one was named.
+    pub(crate) save_to: Option<Arc<str>>,
     /// What goes over the wire.
     pub(crate) params: Json,
 }
@@ -65,10 +67,12 @@ impl Order {
         let what: String = serde_json::from_str(chosen.get()).map_err(|error| unread(&error))?;
         members.insert("action".to_owned(), chosen);
         let arguments = Arguments::read(inputs)?;
+        members.remove("save_to");
         Ok(Self {
             is_about_a_tab: !ABOUT_NO_TAB.contains(&what.as_str()),
             what,
             browser: arguments.text("browser_id").map(Arc::from),
+            save_to: arguments.text("save_to").map(Arc::from),
             tab_id: arguments.whole("tab_id").or_else(|| lanes::tab_of(lane)),
             params: Json::of(&members).map_err(|error| unread(&error))?,
         })
@@ -89,6 +93,18 @@ impl Order {
             }
             Some(Choice::Front) => self.tab_id.is_none(),
             None => false,
+        }
+    }
+}
+
+impl Order {
+    /// Lets the extension tell what authenticates somebody.
+    pub(crate) fn show_credentials(&mut self) {
+        let members: Result<BTreeMap<String, &RawValue>, _> = self.params.read();
+        let Ok(mut members) = members else { return };
+        members.insert("shows_credentials".to_owned(), RawValue::TRUE);
+        if let Ok(params) = Json::of(&members) {
+            self.params = params;
         }
     }
 }

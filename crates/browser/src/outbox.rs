@@ -54,6 +54,8 @@ pub(crate) struct Command {
     pub(crate) stage: Stage,
     /// The action or the view.
     pub(crate) what: Arc<str>,
+    /// The file that its output goes into.
+    pub(crate) save_to: Option<Arc<str>>,
     /// The browser that has to run it; `None` is whichever is there.
     pub(crate) target: Option<Arc<str>>,
     pub(crate) tab_id: Option<i64>,
@@ -133,6 +135,8 @@ pub(crate) enum Addressee {
     Executor {
         /// The action or the view.
         what: Arc<str>,
+        /// The file that its output goes into.
+        save_to: Option<Arc<str>>,
         reports: mpsc::UnboundedSender<Report>,
         recorded: CancellationToken,
     },
@@ -333,7 +337,8 @@ impl Outbox {
             return Addressee::Ended(recorded);
         }
         let (what, reports) = (Arc::clone(&command.what), command.reports.clone());
-        Addressee::Executor { what, reports, recorded }
+        let save_to = command.save_to.clone();
+        Addressee::Executor { what, save_to, reports, recorded }
     }
 
     /// Moves a command; `false` when its stage does not have the move.
@@ -389,6 +394,12 @@ impl Outbox {
     /// Returns the browser that has a command.
     pub(crate) fn browser_of(&self, id: TaskId) -> Option<Arc<str>> {
         self.commands.get(&id)?.browser.clone()
+    }
+
+    /// Returns what a browser was asked to do that has begun with it, or may begin now.
+    pub(crate) fn begun(&self, id: TaskId) -> Option<(Arc<str>, Json)> {
+        let Command { stage, what, params, .. } = &self.commands.get(&id)?.command;
+        (*stage == Stage::Accepted).then(|| (Arc::clone(what), params.clone()))
     }
 
     /// Returns when the browser that has a command was last heard of; `None` when none has it.

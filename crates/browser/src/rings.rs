@@ -1,6 +1,6 @@
 //! What browsers told of their pages: bounded rings of events, read by `observe`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use raincheck_core::content::Json;
@@ -40,6 +40,12 @@ const KINDS: &[(&str, Shelf, Option<&str>)] = &[
     ("user", Shelf::Events, None),
 ];
 
+/// The levels of a console, the least first. What is no level is told as one like `info`.
+pub(crate) const LEVELS: &[&str] = &["debug", "info", "warning", "error"];
+
+/// The most tabs whose last navigation is remembered.
+const MAX_TABS: usize = 4096;
+
 /// The rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shelf {
@@ -73,8 +79,13 @@ struct Event {
     seq: u64,
     browser: Arc<str>,
     tab_id: Option<i64>,
+    at: Timestamp,
+    level: usize,
     shown: Json,
 }
+
+/// A tab of a browser.
+type Place = (Arc<str>, i64);
 
 /// The events of one kind, the newest last.
 #[derive(Debug, Default)]
@@ -90,15 +101,21 @@ pub(crate) struct Rings {
     rings: [Ring; Shelf::ALL.len()],
     most: usize,
     n_dropped: u64,
+    /// When each tab came to the page that it shows.
+    arrived: BTreeMap<Place, Timestamp>,
 }
 
 /// Which events are asked for.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted<'a> {
     pub(crate) filter: Option<&'a str>,
     pub(crate) tab_id: Option<i64>,
     pub(crate) browser: Option<&'a str>,
     pub(crate) before: Option<u64>,
+    /// The least level.
+    pub(crate) level: Option<&'a str>,
+    /// Whether only what the page said that a tab shows now is wanted.
+    pub(crate) is_of_page: bool,
     pub(crate) limit: usize,
 }
 
@@ -113,7 +130,7 @@ pub(crate) struct Page {
 
 impl Rings {
     pub(crate) fn new(most: usize) -> Self {
-        Self { rings: Default::default(), most, n_dropped: 0 }
+        Self { rings: Default::default(), most, n_dropped: 0, arrived: BTreeMap::new() }
     }
 
     /// Takes events; returns how many were kept and how many were not understood.
@@ -147,12 +164,17 @@ impl Rings {
         }
         let at = event.remove("at").and_then(|at| at.as_i64()).map(Timestamp::from_millis);
         let tab_id = event.remove("tab_id").and_then(|tab| tab.as_i64());
+        let when = at.unwrap_or(now);
+        let level = level_of(event.get("level").and_then(Value::as_str));
+        if kind == "navigation" && event.get("error").is_none() {
+            self.arrive(browser, tab_id, when);
+        }
         let ring = self.rings.get_mut(*shelf as usize)?;
         ring.n_seen += 1;
         let seq = ring.n_seen;
         let mut shown = Map::new();
         shown.insert("seq".to_owned(), json!(seq));
-        shown.insert("at".to_owned(), json!(at.unwrap_or(now)));
+        shown.insert("at".to_owned(), json!(when));
         if matches!(shelf, Shelf::Events) {
             shown.insert("kind".to_owned(), kind);
         }
@@ -170,12 +192,34 @@ impl Rings {
         shown.extend(event.into_iter().map(described));
         let shown = Json::of(&shown).ok().filter(|shown| shown.get().len() <= MAX_EVENT)?;
         ring.bytes += shown.get().len();
-        ring.events.push_back(Event { seq, browser: Arc::clone(browser), tab_id, shown });
+        ring.events.push_back(Event {
+            seq,
+            browser: Arc::clone(browser),
+            tab_id,
+            at: when,
+            level,
+            shown,
+        });
         while ring.events.len() > self.most || ring.bytes > MAX_BYTES {
             let Some(oldest) = ring.events.pop_front() else { break };
             ring.bytes -= oldest.shown.get().len();
         }
         Some(())
+    }
+
+    /// Notes that a tab came to another page. Of more tabs than there may be the lowest numbers, which are the
+    /// oldest, are forgotten.
+    fn arrive(&mut self, browser: &Arc<str>, tab_id: Option<i64>, at: Timestamp) {
+        let Some(tab) = tab_id else { return };
+        self.arrived.insert((Arc::clone(browser), tab), at);
+        while self.arrived.len() > MAX_TABS {
+            self.arrived.pop_first();
+        }
+    }
+
+    fn is_of_page(&self, event: &Event) -> bool {
+        let place = event.tab_id.map(|tab| (Arc::clone(&event.browser), tab));
+        place.and_then(|place| self.arrived.get(&place)).is_none_or(|at| event.at >= *at)
     }
 
     /// Shows events, the newest first.
@@ -184,10 +228,13 @@ impl Rings {
             return Page { events: Vec::new(), next: None, n_gone: 0 };
         };
         let needle = wanted.filter.map(str::to_lowercase);
+        let level = wanted.level.map_or(0, |level| level_of(Some(level)));
         let mut fits = ring.events.iter().rev().filter(|event| {
             wanted.before.is_none_or(|before| event.seq < before)
                 && wanted.tab_id.is_none_or(|tab| event.tab_id == Some(tab))
                 && wanted.browser.is_none_or(|browser| *event.browser == *browser)
+                && event.level >= level
+                && (!wanted.is_of_page || self.is_of_page(event))
                 && needle.as_ref().is_none_or(|it| event.shown.get().to_lowercase().contains(it))
         });
         let shown: Vec<&Event> = fits.by_ref().take(wanted.limit).collect();
@@ -207,6 +254,11 @@ impl Rings {
             }
         }
     }
+}
+
+/// Returns the place of a level among all.
+fn level_of(word: Option<&str>) -> usize {
+    LEVELS.iter().position(|level| Some(*level) == word).unwrap_or(1)
 }
 
 /// Makes a value fit to be listed: long texts are cut, and what is no text is described.
@@ -293,6 +345,27 @@ mod tests {
         let network = rings.page(Shelf::Network, &all);
         assert!(network.events[0].get().contains(r#""body":{"binary":true,"characters":6}"#));
         assert!(network.events[1].get().contains("\u{fffd}"), "{:?}", network.events[1]);
+    }
+
+    #[test]
+    fn a_console_is_shown_by_level_and_since_the_page_came() {
+        // [BROWSER-46]
+        let (rings, _) = rings(&[
+            r#"{"kind":"console","tab_id":1,"at":10,"level":"error","text":"before"}"#,
+            r#"{"kind":"navigation","tab_id":1,"at":20,"url":"http://a/"}"#,
+            r#"{"kind":"navigation","tab_id":1,"at":90,"url":"http://b/","error":"net::ERR"}"#,
+            r#"{"kind":"console","tab_id":1,"at":20,"level":"warning","text":"after"}"#,
+            r#"{"kind":"console","tab_id":1,"at":30,"level":"debug","text":"detail"}"#,
+        ]);
+        let all = Wanted { limit: 9, ..Wanted::default() };
+        let since = Wanted { is_of_page: true, ..all };
+        assert_eq!(texts(&rings, &since), [r#""detail""#, r#""after""#]);
+        let grave = Wanted { level: Some("warning"), ..all };
+        assert_eq!(texts(&rings, &grave), [r#""after""#, r#""before""#]);
+        let both = Wanted { level: Some("error"), is_of_page: true, ..all };
+        assert_eq!(texts(&rings, &both), [""; 0]);
+        let info = Wanted { level: Some("info"), ..all };
+        assert_eq!(texts(&rings, &info).len(), 2);
     }
 
     #[test]

@@ -16,7 +16,9 @@ use raincheck_loopback::{Origin, Policy, Surface};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep_until;
 
-use crate::bridge::{Browser, Incompatible};
+use crate::arguments::Arguments;
+use crate::bridge::{Browser, Incompatible, blocking};
+use crate::files;
 use crate::outbox::Taken;
 use crate::verdict::{Line, Verdict};
 use crate::wire;
@@ -36,6 +38,7 @@ impl Browser {
             .route("/pending-queries", get(poll))
             .route("/query-result", post(results))
             .route("/events", post(events))
+            .route("/upload-file", get(file))
             .with_state(self.clone());
         let policy = Policy {
             origin: Origin::Pinned(vec![origin.to_owned()]),
@@ -233,6 +236,52 @@ async fn events(State(bridge): State<Browser>, headers: HeaderMap, body: Bytes) 
             )
         }
         Err(error) => refusal(&error),
+    }
+}
+
+/// Which file of a command is asked for: the `n`th that it uploads, or that a step of it does.
+#[derive(Deserialize)]
+struct Asked {
+    correlation_id: String,
+    step: Option<usize>,
+    n: usize,
+}
+
+/// `GET /upload-file`: the bytes of a file that a command uploads, once it has been accepted [BROWSER-40].
+async fn file(
+    State(bridge): State<Browser>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Response {
+    if let Err(error) = Peer::read(&bridge, &headers) {
+        return refusal(&error);
+    }
+    match bridge.file(&asked).await {
+        Ok(bytes) => {
+            let mut response = bytes.into_response();
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            response
+        }
+        Err(error) => refusal(&error),
+    }
+}
+
+impl Browser {
+    async fn file(&self, Asked { correlation_id, step, n }: &Asked) -> Result<Vec<u8>, Error> {
+        let id = correlation_id.parse().map_err(|_| Error::not_found())?;
+        let (_, params) = self.outbox().begun(id).ok_or_else(Error::not_found)?;
+        let arguments = Arguments::read(&params)?;
+        let steps = arguments.objects("steps");
+        let from = match step {
+            Some(step) => steps.get(*step).ok_or_else(Error::not_found)?,
+            None => &arguments,
+        };
+        let name = (*from.texts("files").get(*n).ok_or_else(Error::not_found)?).to_owned();
+        let root = self.settings().files_dir.clone();
+        let field = format!("files[{n}]");
+        blocking(move || files::read(&field, root.as_deref(), &name)).await?
     }
 }
 

@@ -1,5 +1,6 @@
 //! Limits of the bridge, each with the default that the contract names.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Limits of the bridge. Durations are configuration; a command's own wishes come before them.
@@ -38,6 +39,21 @@ pub struct Settings {
     pub max_tabs: usize,
     /// How many events of a kind are kept.
     pub ring: usize,
+    /// The only folder that files are uploaded from and output is saved in; `None` allows neither.
+    pub files_dir: Option<PathBuf>,
+    /// What of a person's secrets commands may read.
+    pub shows: Shows,
+}
+
+/// What of a person's secrets commands may read; none unless a person says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shows {
+    /// Headers and values of requests that authenticate somebody.
+    pub credentials: bool,
+    /// The storage of pages.
+    pub storage: bool,
+    /// Cookies.
+    pub cookies: bool,
 }
 
 impl Default for Settings {
@@ -59,6 +75,8 @@ impl Default for Settings {
             max_browsers: 1024,
             max_tabs: 4096,
             ring: 1000,
+            files_dir: None,
+            shows: Shows::default(),
         }
     }
 }

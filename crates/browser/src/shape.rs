@@ -27,7 +27,7 @@ pub(crate) fn shaped(what: &str, outcome: Outcome, own_port: Option<u16>) -> Out
         return Outcome::Failed(refused());
     }
     match what {
-        "screenshot" => screenshot(reply).unwrap_or(outcome),
+        "screenshot" | "pdf" => file(reply).unwrap_or(outcome),
         _ if is_view_or_action(what) && arrived(&reply, own_port) => Outcome::Failed(refused()),
         _ => outcome,
     }
@@ -43,9 +43,21 @@ fn arrived(reply: &Reply<'_>, own_port: Option<u16>) -> bool {
     #[derive(Deserialize)]
     struct Arrived {
         url: Option<String>,
+        #[serde(default)]
+        steps: Vec<Step>,
     }
-    let arrived = reply.result.and_then(|result| serde_json::from_str(result.get()).ok());
-    arrived.and_then(|Arrived { url }| url).is_some_and(|url| is_refused(&url, own_port))
+    #[derive(Deserialize)]
+    struct Step {
+        action: String,
+        result: Option<Box<RawValue>>,
+    }
+    let Some(result) = reply.result else { return false };
+    let Ok(arrived) = serde_json::from_str::<Arrived>(result.get()) else { return false };
+    let of_steps = arrived.steps.into_iter().filter_map(|step| {
+        let result = step.result.filter(|_| is_view_or_action(&step.action))?;
+        serde_json::from_str::<Arrived>(result.get()).ok()?.url
+    });
+    arrived.url.into_iter().chain(of_steps).any(|url| is_refused(&url, own_port))
 }
 
 fn is_refused(address: &str, own_port: Option<u16>) -> bool {
@@ -58,8 +70,8 @@ fn refused() -> Error {
     Error::new(Kind::UrlBlocked, words).with_guarantee(Guarantee::Executed)
 }
 
-/// Takes an image out of the JSON that it came in.
-fn screenshot(reply: Reply<'_>) -> Option<Outcome> {
+/// Takes a file out of the JSON that it came in.
+fn file(reply: Reply<'_>) -> Option<Outcome> {
     #[derive(Deserialize)]
     struct Shot {
         mime: String,
@@ -68,7 +80,7 @@ fn screenshot(reply: Reply<'_>) -> Option<Outcome> {
         height: Option<u32>,
     }
     let shot: Shot = serde_json::from_str(reply.result?.get()).ok()?;
-    let known = ["image/jpeg", "image/png", "image/webp"];
+    let known = ["image/jpeg", "image/png", "image/webp", "application/pdf"];
     let mime = known.into_iter().find(|known| *known == shot.mime)?;
     let data = STANDARD.decode(shot.data.as_bytes()).ok()?;
     let told = json!({
@@ -91,6 +103,25 @@ fn screenshot(reply: Reply<'_>) -> Option<Outcome> {
     Some(Outcome::Succeeded(vec![Content::Json(json), image]))
 }
 
+/// Puts a document beside the JSON as a resource of its own: clients show only images as they are.
+pub(crate) fn beside(outcome: Outcome) -> Outcome {
+    let Outcome::Succeeded(parts) = outcome else { return outcome };
+    let shown = parts.into_iter().map(|part| {
+        let Content::Binary { mime, data } = &part else { return part };
+        if mime.starts_with("image/") {
+            return part;
+        }
+        let resource = json!({
+            "type": "resource",
+            "resource": {
+                "uri": "attachment:page.pdf", "mimeType": &**mime, "blob": STANDARD.encode(data),
+            },
+        });
+        Json::of(&resource).map_or(part, Content::Verbatim)
+    });
+    Outcome::Succeeded(shown.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +142,11 @@ mod tests {
             assert_eq!(error.kind, Kind::UrlBlocked, "{what}");
             assert!(!error.message.contains("key"), "{error}");
         }
+        let steps = r#"{"steps":[{"action":"reload"},{"action":"page_text","result":{"url":"http://169.254.169.254/","text":"key"}}]}"#;
+        let Outcome::Failed(error) = shaped("batch", replied(steps), None) else {
+            panic!("a step")
+        };
+        assert_eq!(error.kind, Kind::UrlBlocked);
         let fine = replied(r#"{"url":"https://example.com/","text":"hi"}"#);
         assert_eq!(shaped("page_text", fine.clone(), None), fine);
     }

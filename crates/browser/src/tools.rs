@@ -12,15 +12,16 @@ use raincheck_core::tool::ToolSpec;
 use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
 use serde_json::json;
 
-use crate::actions::{Place, Rule, WHERE};
-use crate::address;
-use crate::arguments::{Arguments, Form};
-use crate::bridge::Browser;
+use crate::actions::{Entry, Place, TO, WHERE, WHERE_TO};
+use crate::arguments::{Arguments, Field};
+use crate::bridge::{Browser, blocking};
+use crate::checks::{self, Bounds};
 use crate::choices::{Caller, Choice};
 use crate::configure::{Limits as ToldLimits, set_limits};
 use crate::lanes;
 use crate::order::{Named, named};
 use crate::rings::Shelf;
+use crate::saving;
 use crate::specs;
 use crate::views;
 
@@ -38,26 +39,18 @@ impl ToolSet for Browser {
         let Named { chooser, entries, also, .. } = named(call.tool.as_str())?;
         let arguments = Arguments::read(&call.inputs)?;
         let entry = arguments.choice(chooser, entries, |entry| entry.name, also)?;
-        let common = if entry.place == Place::Here { &[] } else { WHERE };
-        let tab: &[_] = if entry.name == "default_tab" { WHERE } else { common };
-        arguments.check((chooser, entry.name), &[entry.fields, tab])?;
-        match entry.rule {
-            Rule::None => {}
-            Rule::AtMostOne(names) if names.iter().any(|name| arguments.has(name)) => {
-                arguments.check_one_of(entry.name, names, true)?;
-            }
-            Rule::AtMostOne(_) => {}
-            Rule::One(names) => arguments.check_one_of(entry.name, names, true)?,
-            Rule::Some(names) => arguments.check_one_of(entry.name, names, false)?,
-        }
-        for field in entry.fields.iter().filter(|field| field.form == Form::Address) {
-            if let Some(address) = arguments.text(field.name) {
-                address::check(field.name, address, self.port())?;
-            }
-        }
+        let has_output = call.tool.as_str() != specs::CONFIGURE;
+        let beside = match (entry.place, has_output) {
+            (Place::Here, true) => TO,
+            (Place::Here, false) if entry.name != "default_tab" => &[],
+            (_, false) => WHERE,
+            (Place::Tab | Place::Control, true) => WHERE_TO,
+        };
+        let arguments = self.checked(arguments, (chooser, entry), beside).await?;
         let lane = match entry.place {
             Place::Here => {
-                return self.answer(entry.name, &arguments, call).map(Route::Answer);
+                let answer = self.answer(entry.name, &arguments, call)?;
+                return self.remembered(&arguments, answer).await.map(Route::Answer);
             }
             Place::Control => LaneId::from(lanes::CONTROL),
             Place::Tab => {
@@ -107,6 +100,33 @@ impl Browser {
         }
     }
 
+    /// Checks arguments, on another thread where that looks at the disk.
+    async fn checked(
+        &self,
+        arguments: Arguments,
+        (chooser, entry): (&'static str, &'static Entry),
+        also: &'static [Field],
+    ) -> Result<Arguments, Error> {
+        let own_port = self.port();
+        let (files_dir, shows) = {
+            let settings = self.settings();
+            (settings.files_dir.clone(), settings.shows)
+        };
+        let looks = checks::looks_at_files(&arguments);
+        let check = move || {
+            let bounds = Bounds { own_port, files_dir: files_dir.as_deref(), shows };
+            bounds.check(&arguments, (chooser, entry), also).map(|()| arguments)
+        };
+        if looks { blocking(check).await? } else { check() }
+    }
+
+    /// Puts an answer from memory into a file, where one is named.
+    async fn remembered(&self, arguments: &Arguments, answer: Outcome) -> Result<Outcome, Error> {
+        let Some(name) = arguments.text("save_to").map(str::to_owned) else { return Ok(answer) };
+        let root = self.settings().files_dir.clone();
+        blocking(move || saving::remembered(root.as_deref(), &name, &answer)).await?
+    }
+
     /// Answers from memory [QUEUE-4].
     fn answer(&self, what: &str, arguments: &Arguments, call: &Call) -> Result<Outcome, Error> {
         if let Some(shelf) = Shelf::of_view(what) {
@@ -148,7 +168,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::actions::{ACTIONS, Entry, SETTINGS, VIEWS};
+    use crate::actions::{ACTIONS, SETTINGS, VIEWS};
     use crate::settings::Settings;
     use raincheck_loopback::keeper::Owner;
 
@@ -176,8 +196,17 @@ mod tests {
         let past = |entry: &&Entry| entry.place == Place::Control;
         let all = ACTIONS.iter().chain(VIEWS).chain(SETTINGS);
         let names: Vec<&str> = all.filter(past).map(|entry| entry.name).collect();
-        let known =
-            ["tab_new", "tab_close", "tab_select", "dialog", "tabs", "dialog_policy", "engine"];
+        let known = [
+            "tab_new",
+            "tab_close",
+            "tab_select",
+            "dialog",
+            "tabs",
+            "downloads",
+            "request",
+            "dialog_policy",
+            "engine",
+        ];
         assert_eq!(names, known);
         assert!(of(lanes::CONTROL).0 > 1);
     }

@@ -29,6 +29,8 @@ pub(crate) fn events(
         tab_id: arguments.whole("tab_id"),
         browser: arguments.text("browser_id"),
         before,
+        level: arguments.text("level"),
+        is_of_page: arguments.has("since"),
         limit: limit.unwrap_or(PAGE),
     };
     let page = bridge.rings().page(shelf, &wanted);

@@ -3,13 +3,19 @@
 //! A [`Rig`] is one server and one browser for all the steps of a test; one rig lives at a time, so that
 //! a busy machine starts one browser. Every wait ends with the condition itself.
 
+mod acting;
+mod batches;
+mod device;
 mod guarded;
 mod hard;
+mod output;
 mod pages;
 #[path = "../../src/demo/chromium.rs"]
 mod program;
 mod reading;
 mod tabs;
+mod traces;
+mod traffic;
 mod zoo;
 
 use std::process::Stdio;
@@ -56,7 +62,15 @@ impl Rig {
         let installed = install.stdin(Stdio::null()).output().expect("it runs");
         assert!(installed.status.success(), "{installed:?}");
         let mut serve = command(folder.path(), &["serve", "--log-level", "info"]);
-        serve.args(PATIENT);
+        std::fs::create_dir(folder.path().join("files")).expect("created");
+        serve.args(PATIENT).args([
+            "--files-dir",
+            "files",
+            "--show-storage",
+            "true",
+            "--show-cookies",
+            "true",
+        ]);
         let mut server = Server::of(serve).await;
         server.until_logged("listening for the extension").await;
         let program = program::find().await.unwrap_or_else(|missing| {
@@ -76,6 +90,11 @@ impl Rig {
             }
         }
         panic!("the extension never came: {seen}")
+    }
+
+    /// Returns the folder that files are uploaded from and output is saved in.
+    pub(crate) fn files(&self) -> std::path::PathBuf {
+        self.folder.path().join("files")
     }
 
     /// Returns the address of a page, at the origin that most pages have.

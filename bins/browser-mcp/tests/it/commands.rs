@@ -1,11 +1,13 @@
 //! The subcommands for people.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::{browser_mcp, code, err, folder, out};
+use crate::{browser_mcp, code, command, err, folder, out};
 
 /// Reads what the extension of a folder finds the server by.
 fn pairing(folder: &Path) -> Value {
@@ -82,4 +84,30 @@ fn doctor_and_status_report_without_a_server() {
         assert!(!out(&told).is_empty() && err(&told).is_empty(), "{}", err(&told));
         assert!(out(&told).contains("observe health") || subcommand == "status", "{}", out(&told));
     }
+}
+
+#[test]
+fn the_list_of_all_tools_costs_a_model_at_most_nine_kilobytes() {
+    // [BROWSER-1]
+    let folder = folder();
+    let mut serve = command(folder.path(), &["serve"]);
+    serve.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = serve.spawn().expect("it runs");
+    let mut input = child.stdin.take().expect("a pipe");
+    let asked = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","#,
+        r#""capabilities":{},"clientInfo":{"name":"it","version":"1"}}}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        "\n",
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
+        "\n",
+    );
+    input.write_all(asked.as_bytes()).expect("written");
+    let said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let list = said.map_while(Result::ok).find(|line| line.contains(r#""tools":["#));
+    let list = list.expect("a list");
+    assert!(list.len() <= 9 * 1024, "{} bytes", list.len());
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
 }

@@ -68,7 +68,7 @@ fn every_key_at_either_end_of_what_it_allows_is_accepted_by_check_and_by_serve()
         table(&mut text, "lanes.own", &sections["lanes"]["additionalProperties"], &[], end);
         table(&mut text, "defaults", &sections["defaults"], &defaults, end);
         table(&mut text, "tools.a", &sections["tools"]["additionalProperties"], &tool, end);
-        table(&mut text, "browser", &sections["browser"], &[], end);
+        table(&mut text, "browser", &sections["browser"], &[("files_dir", r#""files""#)], end);
         table(&mut text, "cache", &sections["cache"], &[("warm", r#"[{ tool = "b" }]"#)], end);
         let warmed = "[tools.b]\ncommand = [\"true\"]\nread_only = true";
         writeln!(text, "{warmed}").expect("a string");

@@ -98,8 +98,23 @@ impl Form {
         }
     }
 
-    /// Reads a number that stands on the command line or in a variable.
-    pub(super) fn read_number(self, text: &str) -> Result<Value, String> {
+    /// Returns how a value on the command line is called.
+    pub(super) const fn value_name(self) -> &'static str {
+        if matches!(self, Self::Text) {
+            "TEXT"
+        } else if matches!(self, Self::Flag) {
+            "true|false"
+        } else {
+            "N"
+        }
+    }
+
+    /// Reads a value that stands on the command line or in a variable: a text, or what the file would have
+    /// without quotes.
+    pub(super) fn read_argument(self, text: &str) -> Result<Value, String> {
+        if matches!(self, Self::Text) {
+            return text_of(text).map(Value::Text).map_err(|_| self.help());
+        }
         let text = text.trim();
         let whole = DeValue::parse(text).map_err(|_| self.help())?;
         self.read(whole.get_ref()).map_err(|wrong| wrong.help.unwrap_or_else(|| self.help()))

@@ -137,6 +137,18 @@ pub(super) const BROWSER: &[Key] = &[
         "The largest answer of a browser, in MiB (default 16).",
     ),
     key("ring", Form::Whole(1, 100_000), "How many events of a kind are kept (default 1000)."),
+    key(
+        "files_dir",
+        Form::Text,
+        "The folder that files are uploaded from and output is saved in; without it neither is done.",
+    ),
+    key(
+        "show_credentials",
+        Form::Flag,
+        "Whether observe request shows Authorization, Cookie and the like (default false).",
+    ),
+    key("show_storage", Form::Flag, "Whether observe storage is answered (default false)."),
+    key("show_cookies", Form::Flag, "Whether observe cookies is answered (default false)."),
 ];
 
 /// `[unity]`. Each is a flag of `unity-mcp`, too.

@@ -30,6 +30,19 @@ impl Limits {
         Some(*span)
     }
 
+    /// Returns a text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let Value::Text(text) = self.0.get(name)? else { return None };
+        Some(text)
+    }
+
+    /// Tells whether something is allowed; what is not named is not.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        matches!(self.0.get(name), Some(Value::Flag(true)))
+    }
+
     /// Returns a whole number.
     #[must_use]
     pub fn whole(&self, name: &str) -> Option<u64> {
@@ -124,8 +137,8 @@ fn flag(key: &Key) -> Arg {
         .long(key.name.replace('_', "-"))
         .env(format!("RAINCHECK_{}", key.name.to_uppercase()))
         .help(key.about.trim_end_matches('.'))
-        .value_name("N")
-        .value_parser(StringValueParser::new().try_map(move |text| form.read_number(&text)))
+        .value_name(form.value_name())
+        .value_parser(StringValueParser::new().try_map(move |text| form.read_argument(&text)))
         .allow_hyphen_values(true)
         .hide_env(true)
         .global(true)

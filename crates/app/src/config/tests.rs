@@ -174,7 +174,7 @@ fn a_limit_of_the_browser_that_is_none_is_told_with_its_range() {
                |
              4 | queue_limt = 3
                | ^^^^^^^^^^
-               = did you mean `queue_limit`? known here: default_wait_ms, accept_ms, run_ms, max_run_ms, queue_limit, queue_timeout_s, result_ttl_s, cancel_grace_s, reconnect_grace_s, linger_ms, max_body_mb, ring
+               = did you mean `queue_limit`? known here: default_wait_ms, accept_ms, run_ms, max_run_ms, queue_limit, queue_timeout_s, result_ttl_s, cancel_grace_s, reconnect_grace_s, linger_ms, max_body_mb, ring, files_dir, show_credentials, show_storage, show_cookies
 
             raincheck.toml:5:16: `browser.result_ttl_s` is a string
                |

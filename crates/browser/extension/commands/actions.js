@@ -9,9 +9,19 @@ import { takeInHand } from "../tabs/group.js";
 import { settleOpened, watchOpened } from "../tabs/place.js";
 import { closeTab, listTabs, newTab, selectTab, targetTab } from "../tabs/tabs.js";
 import { checkShown } from "../tabs/urls.js";
+import { listDownloads } from "../tabs/downloads.js";
+import { emulate } from "../tabs/emulation.js";
+import { startTrace, stopTrace } from "../tabs/trace.js";
+import { requestOf } from "../tabs/requests.js";
+import { drag } from "../page/drag.js";
+import { fillForm } from "../page/form.js";
 import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
+import { pdf } from "../page/pdf.js";
 import { pageText, screenshot, snapshot, waitFor } from "../page/read.js";
+import { cookies, storage } from "../page/storage.js";
 import { executeJs, setEngine } from "../page/script.js";
+import { upload } from "../page/upload.js";
+import { inSteps } from "./batch.js";
 import { invalid } from "./errors.js";
 
 /** What may be done in a tab whose page may not be read. */
@@ -41,6 +51,18 @@ const ACTIONS = {
   snapshot: { in: "lane", needs: "page", act: snapshot, reads: true },
   page_text: { in: "lane", needs: "file", act: pageText, reads: true },
   screenshot: { in: "lane", needs: "seen", act: screenshot, reads: true },
+  fill_form: { in: "lane", needs: "page", act: fillForm },
+  upload: { in: "lane", needs: "page", act: upload },
+  drag: { in: "lane", needs: "page", act: drag },
+  emulate: { in: "lane", act: emulate },
+  trace_start: { in: "lane", act: startTrace },
+  trace_stop: { in: "lane", act: stopTrace },
+  batch: { in: "lane", act: batch },
+  pdf: { in: "lane", needs: "page", act: pdf, reads: true },
+  storage: { in: "lane", needs: "page", act: storage, reads: true },
+  cookies: { in: "lane", needs: "page", act: cookies, reads: true },
+  request: { in: "tab", act: requestOf, reads: true },
+  downloads: { in: "browser", act: listDownloads },
   tab_close: { in: "tab", act: closeTab },
   tab_select: { in: "tab", act: selectTab },
   dialog: { in: "tab", act: answerDialog },
@@ -59,19 +81,19 @@ export async function target(entry) {
   return { tab_id: tab.id, lane: action.in === "lane" ? tab.id : null, is_found };
 }
 
-/** Does what a command says. `own_port` is the port of the server, which no page may be sent to. */
-export async function perform(entry, run, own_port) {
+/** Does what a command says. No page may be sent to the port of the server. */
+export async function perform(entry, run, server) {
   const action = actionOf(entry);
-  Object.assign(run, { own_port, caller: entry.caller });
+  Object.assign(run, { server, own_port: server?.port, caller: entry.caller });
   if (action.in === "lane") {
     if (!action.reads) takeInHand(run.tab_id);
     watchOpened(run);
     const tab = await wakeTab(run.tab_id, run);
     // Where the tab stands counts, whichever way it came there; only what leads elsewhere may be done.
-    if (!LEAVES.has(action.act)) await checkShown(run.tab_id, own_port, "not_executed");
+    if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
     if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
     run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
-    if (action.act === navigate || action.act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
+    stopWith(action, run);
   }
   try {
     const result = await action.act(entry.params, run);
@@ -80,8 +102,30 @@ export async function perform(entry, run, own_port) {
   } finally {
     // What the command caused is there to be read before its end is.
     await sendNow(EVENTS_MS);
-    if (action.in === "lane") await checkShown(run.tab_id, own_port, "executed");
+    if (action.in === "lane") await checkShown(run.tab_id, run.own_port, "executed");
   }
+}
+
+/** One step of several, in the lane of all. */
+async function step(params, run) {
+  const action = actionOf({ params });
+  if (action.in !== "lane" || action.act === batch) throw invalid(`\`${params.action ?? params.what}\` is no step`);
+  // A step before it may have gone to another page.
+  if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
+  if (action.needs) run.is_pdf = await checkKind(await chrome.tabs.get(run.tab_id), action.needs);
+  if (!action.reads) takeInHand(run.tab_id);
+  stopWith(action, run);
+  const result = await action.act(params, run);
+  await checkShown(run.tab_id, run.own_port, "executed");
+  return result;
+}
+
+async function batch({ steps }, run) {
+  return await inSteps(steps, run, step);
+}
+
+function stopWith({ act }, run) {
+  if (act === navigate || act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
 }
 
 function actionOf({ params }) {

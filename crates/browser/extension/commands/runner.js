@@ -179,7 +179,7 @@ export class Runner {
     this.#turns.delete(record.id);
     if (record.state !== "accepted") return;
     const { entry } = record;
-    const run = new Run(record.id, limitOf(entry), (progress) => this.#progress(record, progress));
+    const run = new Run(record.id, limitOf(entry), (progress, partial) => this.#progress(record, progress, partial));
     Object.assign(run, target);
     // Before the write: a cancel that comes meanwhile finds the run.
     this.#runs.set(record.id, run);
@@ -204,9 +204,9 @@ export class Runner {
     await this.#deliverAnswer(record, answer, kept);
   }
 
-  #progress(record, progress) {
+  #progress(record, progress, partial) {
     if (record.state !== "running") return;
-    this.#send([this.#item(record, progress ? { status: "progress", progress } : { status: "pending" })]);
+    this.#send([this.#item(record, progress ? { status: "progress", progress, partial } : { status: "pending" })]);
   }
 
   /** Posts an answer; without a verdict it stays kept, and is posted again. */

@@ -54,6 +54,15 @@ export async function post(server, path, body) {
   return { status: answer.status, json: await answer.json().catch(() => null) };
 }
 
+/** Gets the bytes of a file that a command uploads. */
+export async function getFile(server, { correlation_id, step, n }) {
+  const query = new URLSearchParams({ correlation_id, n });
+  if (step !== undefined) query.set("step", step);
+  const answer = await fetch(`http://127.0.0.1:${server.port}/upload-file?${query}`, { ...common(server), signal: AbortSignal.timeout(POST_LIMIT_MS) });
+  if (answer.status !== 200) throw new Error(`the server did not give the file: ${answer.status}`);
+  return new Uint8Array(await answer.arrayBuffer());
+}
+
 /** JSON in which every string is valid Unicode: a lone surrogate becomes U+FFFD. */
 export function toJson(value) {
   const text = JSON.stringify(value);

@@ -227,12 +227,13 @@ globalThis.raincheckAgent ??= (() => {
     return { what: describe(element), value: chosen.map((one) => one.value), label: chosen.map((one) => one.label.trim()) };
   }
 
-  function mouse({ kinds, ...args }) {
+  function mouse({ kinds, init: given, ...args }) {
     const element = find(args);
     const box = firstRect(element);
-    const init = { bubbles: true, cancelable: true, composed: true, view: viewOf(element), clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, detail: 1 };
+    const init = { bubbles: true, cancelable: true, composed: true, view: viewOf(element), clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, detail: 1, ...given };
+    const is_plain = !given?.altKey && !given?.ctrlKey && !given?.metaKey && !given?.shiftKey;
     for (const kind of kinds) {
-      if (kind === "click" && element.click) element.click();
+      if (kind === "click" && is_plain && element.click) element.click();
       else element.dispatchEvent(new (kind.startsWith("pointer") ? PointerEvent : MouseEvent)(kind, init));
     }
     return { what: describe(element) };
@@ -317,7 +318,7 @@ globalThis.raincheckAgent ??= (() => {
     return {};
   }
 
-  const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot };
+  const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot, ...globalThis.raincheckFields({ fill, select, isSecret, originOf }) };
 
   /** Answers `{value}`, or `{missing}` for what is not in the page, or `{error}` for what cannot be asked. */
   return async (method, args) => {

@@ -4,7 +4,7 @@ import { CommandError, navigatedAway } from "../commands/errors.js";
 import { closed, whyFrameClosed } from "../status/origins.js";
 import { whyHostBlocked } from "../tabs/urls.js";
 
-const AGENT = ["page/dom.js", "page/outline.js", "page/text.js", "page/agent.js"];
+const AGENT = ["page/dom.js", "page/outline.js", "page/text.js", "page/fields.js", "page/agent.js"];
 const IDLE_MS = 1500;
 const GONE = /Frame with ID \d+ was removed|No frame with id|context was destroyed|The frame was removed|tab was closed|No tab with id/i;
 

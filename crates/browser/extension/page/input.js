@@ -1,7 +1,7 @@
 // Input to a page. With the debugger it is real: the page cannot tell it from a user's. Where no
 // debugger can be attached the agent sends the same events itself.
 //
-// `click|hover {ref|selector}` -> `{target, input: "real|events"}`, and what came of it: `dialog {type, message, outcome}`, `opened_tab_id`,
+// `click {ref|selector, button?, count?, modifiers?}`, `hover {ref|selector}` -> `{target, input: "real|events"}`, and what came of it: `dialog {type, message, outcome}`, `opened_tab_id`,
 //   or as `navigate` has it: `url, title, navigated, loaded, status`, `reason`, `download`
 // `type|fill {ref|selector, text, origin?}` -> `{target, value, input}` · `press {key, ref?|selector?}` -> `{key, …}`
 // `select {ref|selector, value}` -> `{target, value, label}` · `scroll {ref?|selector?, x?, y?}` -> `{x, y, max_x, max_y}`
@@ -11,9 +11,10 @@ import { onDialog } from "../tabs/dialogs.js";
 import { arrival, follow, watchTab } from "../tabs/navigation.js";
 import { mayType } from "../tabs/secrets.js";
 import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
-import { heldKeys, keyOf, parseChord } from "./keys.js";
+import { flagsOf, heldKeys, keyOf, maskOf, parseChord } from "./keys.js";
 import { ask, reach } from "./reach.js";
 
+const BUTTONS = { left: { number: 0, bit: 1, event: "click" }, middle: { number: 1, bit: 4, event: "auxclick" }, right: { number: 2, bit: 2, event: "contextmenu" } };
 const CONSEQUENCE_MS = 80;
 const CONSEQUENCE_LIMIT_MS = 5000;
 const KEYED_CHARS = 200;
@@ -26,13 +27,14 @@ export async function click(params, run) {
   const can_be_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, hit: true });
   const is_real = can_be_real && !(await isOutOfReach(run, place));
-  const double = params.double === true;
   const scheme = outsideOf(place.href);
   // The browser would ask the user, in the middle of the tab, which then takes no input until that is answered.
   if (scheme) await ask(run, "holdLink", place.at);
+  const { button = "left", count = 1 } = params;
+  const modifiers = maskOf(params.modifiers ?? []);
   const done = await withConsequences(run, async () => {
-    if (is_real) await press(run.tab_id, place, double ? 2 : 1);
-    else await ask(run, "mouse", { ...place.at, kinds: ["pointerdown", "mousedown", "pointerup", "mouseup", "click", ...(double ? ["dblclick"] : [])] });
+    if (is_real) await press(run.tab_id, place, { button, count, modifiers });
+    else await ask(run, "mouse", { ...place.at, kinds: eventsOf(button, count), init: { button: BUTTONS[button].number, ...flagsOf(modifiers) } });
   });
   return { ...told(place, is_real, done), ...(scheme && !done.end ? leftToUser(scheme) : {}) };
 }
@@ -132,7 +134,7 @@ async function isOutOfReach(run, place) {
 }
 
 /** Attaches where that can be; a tab behind another one is made to paint and to take input. */
-async function prepare(run) {
+export async function prepare(run) {
   if (!(await tryAttach(run.tab_id))) return false;
   const tab = await chrome.tabs.get(run.tab_id);
   if (!tab.active) await actAsFocused(run.tab_id);
@@ -143,7 +145,7 @@ async function prepare(run) {
  * Does something and waits for what it sets off: a navigation until its page is there, a download, a
  * dialog that is left open. None of them makes the action a failure.
  */
-async function withConsequences(run, act) {
+export async function withConsequences(run, act) {
   const seen = { dialog: undefined, is_asked: false, opened_tab_id: undefined };
   const wake = {};
   const is_open = new Promise((resolve) => (wake.dialog = resolve));
@@ -202,19 +204,26 @@ async function ending(run, end) {
   return there;
 }
 
-function told(place, is_real, { dialog, opened_tab_id, end }) {
+export function told(place, is_real, { dialog, opened_tab_id, end }) {
   return dropAbsent({ target: place.what, input: is_real ? "real" : "events", dialog, opened_tab_id, ...end });
 }
 
-async function press(tab_id, place, count) {
-  await mouse(tab_id, "mouseMoved", place);
+async function press(tab_id, place, { button, count, modifiers }) {
+  await mouse(tab_id, "mouseMoved", place, { modifiers });
   for (let n = 1; n <= count; n++) {
-    await mouse(tab_id, "mousePressed", place, { button: "left", buttons: 1, clickCount: n });
-    await mouse(tab_id, "mouseReleased", place, { button: "left", buttons: 0, clickCount: n });
+    await mouse(tab_id, "mousePressed", place, { button, buttons: BUTTONS[button].bit, clickCount: n, modifiers });
+    await mouse(tab_id, "mouseReleased", place, { button, buttons: 0, clickCount: n, modifiers });
   }
 }
 
-function mouse(tab_id, type, { x, y }, more = {}) {
+/** What a page hears of clicks, where they are not real. */
+function eventsOf(button, count) {
+  const once = ["pointerdown", "mousedown", "pointerup", "mouseup", BUTTONS[button].event];
+  const all = Array.from({ length: count }, () => once).flat();
+  return count > 1 && button === "left" ? [...all, "dblclick"] : all;
+}
+
+export function mouse(tab_id, type, { x, y }, more = {}) {
   return send(tab_id, "Input.dispatchMouseEvent", { type, x, y, ...more });
 }
 

@@ -69,6 +69,16 @@ export function keyOf(given) {
   return { key: name, code, keyCode, text: name };
 }
 
+/** Names of modifier keys as a mask. */
+export function maskOf(names) {
+  return names.reduce((mask, name) => mask | (MODIFIERS[name] ?? 0), 0);
+}
+
+/** A mask as the members of an event. */
+export function flagsOf(modifiers) {
+  return { altKey: !!(modifiers & 1), ctrlKey: !!(modifiers & 2), metaKey: !!(modifiers & 4), shiftKey: !!(modifiers & 8) };
+}
+
 /** The modifier keys of a mask, in the order in which they are held. */
 export function heldKeys(modifiers) {
   return MODIFIER_KEYS.filter(([bit]) => modifiers & bit).map(([bit, key, code, keyCode]) => ({ bit, key, code, keyCode }));

@@ -4,14 +4,15 @@
 //   tree with refs: `- button "Save" [ref=e12]`. A ref is good until the page is left.
 // `page_text {selector?|ref?}` -> `{url, title, origin, text, left_out?}`; of a PDF also `kind: "pdf"` and `pages`
 // `screenshot {full_page?, ref?|selector?}` -> `{mime: "image/jpeg", data, width, height, url, title}`
-// `wait_for {selector?|ref?|text?|url?, state?}` -> `{state, url, title, target?, waited_ms}`
+// `wait_for {selector?|ref?|text?|url?, state?, network_idle?}` -> `{state, url, title, target?, waited_ms}`
 //
 // Frames are read along; `left_out` says in words what is not shown.
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
 import { textOfPdf } from "../pdf/text.js";
 import { unreadablePdf } from "../tabs/kinds.js";
-import { send, tryAttach } from "../tabs/sessions.js";
+import { trafficOf } from "../tabs/network.js";
+import { attach, send, tryAttach } from "../tabs/sessions.js";
 import { call } from "./agents.js";
 import { frameAt, framesOf, ownFrames } from "./frames.js";
 import { ask, askWhere, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
@@ -31,6 +32,8 @@ const PDF_MS = 20_000;
 const MAX_PDF = 64 << 20;
 // The budget is over after the line that used it up.
 const MAX_LAST_LINE = 10_000;
+// How long nothing is asked for until the network counts as idle.
+const IDLE_MS = 500;
 const STATES = ["visible", "hidden", "attached"];
 
 export async function snapshot({ selector, ref, depth, max_nodes, max_bytes = MAX_BYTES }, run) {
@@ -85,21 +88,29 @@ async function pdfBytes(url) {
   }
 }
 
-export async function waitFor({ selector, ref, text, url, state = "visible" }, run) {
+export async function waitFor({ selector, ref, text, url, state = "visible", network_idle = false }, run) {
   if (!STATES.includes(state)) throw invalid(`\`state\` must be one of ${STATES.join(", ")}`);
-  if ([selector, ref, text, url].every((one) => one === undefined)) throw invalid("pass `selector`, `ref`, `text` or `url`");
+  if ([selector, ref, text, url].every((one) => one === undefined) && !network_idle) throw invalid("pass `selector`, `ref`, `text`, `url` or `network_idle`");
+  // What is not attached is not heard of.
+  if (network_idle) await attach(run.tab_id);
   const begun = performance.now();
   const wants_page = selector !== undefined || ref !== undefined || text !== undefined;
   const met = await until(run, run.waitLimit(Infinity), async () => {
     const tab = await chrome.tabs.get(run.tab_id);
     if (url !== undefined && !matches(tab.url, url)) return null;
+    if (network_idle && !isIdle(tab)) return null;
     if (!wants_page) return { tab };
     const found = await checkAll(run, { selector, ref, text, state });
     return found ? { tab, what: found.what } : null;
   });
-  const wanted = [selector !== undefined && `\`${selector}\``, ref !== undefined && `ref ${ref}`, text !== undefined && `the text ${JSON.stringify(text)}`, url !== undefined && `the address ${url}`].filter(Boolean).join(" and ");
+  const wanted = [selector !== undefined && `\`${selector}\``, ref !== undefined && `ref ${ref}`, text !== undefined && `the text ${JSON.stringify(text)}`, url !== undefined && `the address ${url}`, network_idle && "an idle network"].filter(Boolean).join(" and ");
   if (!met) throw new CommandError("tool_failed", `${wanted} did not become ${state} in time`, { guarantee: "executed", reason: "wait_failed", hint: "pass a larger timeout_ms, or take a snapshot to see the page" });
   return dropAbsent({ state, url: met.tab.url, title: met.tab.title, target: met.what, waited_ms: Math.round(performance.now() - begun) });
+}
+
+function isIdle({ id, status }) {
+  const { n_open, quiet_ms } = trafficOf(id);
+  return status === "complete" && n_open === 0 && quiet_ms >= IDLE_MS;
 }
 
 /** What is waited for may be in any frame; what is to be gone, in none. */

@@ -167,9 +167,10 @@ function unreachable(url, error) {
   return new CommandError("tool_failed", `${url.slice(0, 300)} could not be opened: ${error}`, { guarantee: "executed", reason: error });
 }
 
-function recordEvent(kind, tab_id, { url, error, transitionType }) {
+function recordEvent(kind, tab_id, { url, error, transitionType, timeStamp }) {
   if (kind === "committed" || kind === "closed") failures.delete(tab_id);
   if (kind === "failed" && error !== "net::ERR_ABORTED") failures.set(tab_id, { url, error });
-  if (kind === "committed") record({ kind: "navigation", tab_id, url: url.slice(0, 2048), transition: transitionType });
+  // By the browser's own clock: what the new page said came later.
+  if (kind === "committed") record({ kind: "navigation", tab_id, at: Math.floor(timeStamp ?? Date.now()), url: url.slice(0, 2048), transition: transitionType, timeStamp });
   if (kind === "failed" && error !== "net::ERR_ABORTED") record({ kind: "navigation", tab_id, url: url.slice(0, 2048), error });
 }

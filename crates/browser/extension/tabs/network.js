@@ -2,9 +2,11 @@
 // their beginning along; what is not text is described by its size.
 
 import { bounded, record } from "./observed.js";
+import { keepBody } from "./requests.js";
 import { on, send } from "./sessions.js";
 
 const MAX_OPEN = 500;
+const STAYS_OPEN = new Set(["EventSource", "WebSocket", "Media", "Ping"]);
 const MAX_BODY_BYTES = 256 * 1024;
 const BODY_CHARS = 4096;
 const TEXT = /^(text\/|application\/(.+\+)?(json|xml|javascript|graphql|x-www-form-urlencoded))/;
@@ -14,6 +16,8 @@ const MAX_ASKED = 16;
 const open = new Map();
 let n_asked = 0;
 const documents = new Map();
+/** When something was last heard of a tab's requests. */
+const heard = new Map();
 
 export function watchNetwork() {
   on("Network.requestWillBeSent", onRequest);
@@ -29,13 +33,21 @@ export function documentStatus(tab_id, url) {
   return seen?.url === withoutFragment(url) ? seen.status : undefined;
 }
 
+/** How many requests of a tab are under way, without those that are meant to stay open, and since when nothing has changed. */
+export function trafficOf(tab_id, now = performance.now()) {
+  const under_way = [...open.values()].filter((one) => one.tab_id === tab_id && !STAYS_OPEN.has(one.type));
+  return { n_open: under_way.length, quiet_ms: now - (heard.get(tab_id) ?? 0) };
+}
+
 export function forgetTab(tab_id) {
+  heard.delete(tab_id);
   documents.delete(tab_id);
   for (const key of open.keys()) if (key.startsWith(`${tab_id}/`)) open.delete(key);
 }
 
 function onRequest(tab_id, { requestId, request, type, timestamp, redirectResponse }) {
   if (redirectResponse) withOpen(tab_id, requestId, (one) => finish(one, redirectResponse, timestamp));
+  heard.set(tab_id, performance.now());
   if (open.size >= MAX_OPEN) open.delete(open.keys().next().value);
   const url = bounded(request.url, request.url.startsWith("data:") ? 80 : 2048);
   open.set(keyOf(tab_id, requestId), { kind: "network", tab_id, request_id: requestId, method: request.method, url, type, begun: timestamp });
@@ -64,6 +76,7 @@ function onFailed(tab_id, { requestId, timestamp, errorText, canceled }) {
 }
 
 function finish({ begun, response: _, ...event }, response, timestamp, more = {}) {
+  heard.set(event.tab_id, performance.now());
   record({
     ...event,
     status: response?.status,
@@ -86,6 +99,7 @@ async function bodyOf(tab_id, requestId) {
     const { body, base64Encoded } = await send(tab_id, "Network.getResponseBody", { requestId });
     if (base64Encoded) return { binary: { bytes: Math.floor((body.length * 3) / 4) } };
     if (isBinary(body)) return { binary: { bytes: body.length } };
+    keepBody(tab_id, requestId, body);
     return { body: bounded(body, BODY_CHARS), body_cut: body.length > BODY_CHARS || undefined };
   } catch {
     return {};

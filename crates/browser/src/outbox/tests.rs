@@ -39,6 +39,7 @@ impl Table {
             attempt: 1,
             stage,
             what: "reload".into(),
+            save_to: None,
             target: target.map(name),
             tab_id: None,
             caller: Caller::new(&Scope::local(), None),

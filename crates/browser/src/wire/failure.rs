@@ -83,8 +83,14 @@ const REASONS: &[Reason] = &[
         "the page navigated while the command ran; its result is lost",
         Some("look at the new page, then decide whether to run it again"),
     ),
+    reason("form_incomplete", "not every field was set", SNAPSHOT),
     reason("no_dialog", "no dialog is open in this tab", None),
     reason("no_engine", "no engine can run scripts in this page", WEB_PAGE),
+    reason(
+        "no_request",
+        "nothing is known of this request",
+        Some("observe network lists the requests of a tab with their request_id"),
+    ),
     reason("no_history", "there is no page to go to", None),
     reason("not_attachable", "the debugger cannot attach to this tab", None),
     reason(
@@ -124,10 +130,16 @@ const REASONS: &[Reason] = &[
     ),
     reason("tab_gone", "the tab is gone", LIST_TABS),
     reason(
+        "step_failed",
+        "a step failed, and those after it were not tried",
+        Some("look at the page, then go on from that step"),
+    ),
+    reason(
         "tab_unresponsive",
         "the tab does not react; a script or a dialog holds it up",
         Some("navigate the tab elsewhere or close it"),
     ),
+    reason("trace_state", "this tab has no trace to stop, or one is taken already", None),
     reason("unreadable_result", "the result could not be read", None),
     reason(
         "wait_failed",

@@ -1,5 +1,6 @@
 //! Opening a file below a folder, and nowhere else [SEC-9].
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path};
@@ -10,6 +11,23 @@ use std::path::{Component, Path};
 /// # Errors
 /// When there is no such file, or it is reached in another way.
 pub fn open_beneath(root: &Path, path: &Path) -> io::Result<File> {
+    let (folders, file) = names(path)?;
+    let file = walk::open(root, &folders, file)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+/// Makes a new regular file below `root`, and the folders on the way to it. No component of `path` may be a
+/// link, and none may lead out; `root` itself is trusted. Works with blocking calls.
+///
+/// # Errors
+/// `AlreadyExists` when something of this name is there, also a link; any other when there is no way to it.
+pub fn create_beneath(root: &Path, path: &Path) -> io::Result<File> {
+    let (folders, file) = names(path)?;
+    walk::create(root, &folders, file)
+}
+
+/// Takes a path apart: the folders and the file.
+fn names(path: &Path) -> io::Result<(Vec<&OsStr>, &OsStr)> {
     let mut names = Vec::new();
     for component in path.components() {
         match component {
@@ -20,35 +38,82 @@ pub fn open_beneath(root: &Path, path: &Path) -> io::Result<File> {
             }
         }
     }
-    let Some(file) = names.pop() else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let file = walk(root, &names, file)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    let file = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((names, file))
 }
 
 #[cfg(unix)]
-fn walk(root: &Path, folders: &[&std::ffi::OsStr], file: &std::ffi::OsStr) -> io::Result<File> {
-    use rustix::fs::{Mode, OFlags, open, openat};
+mod walk {
+    use std::ffi::OsStr;
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
 
-    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut at = open(root, folder, Mode::empty())?;
-    for name in folders {
-        at = openat(&at, *name, folder | OFlags::NOFOLLOW, Mode::empty())?;
+    use rustix::fs::{Mode, OFlags, mkdirat, open as open_at_root, openat};
+    use rustix::io::Errno;
+
+    const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+    pub(super) fn open(root: &Path, folders: &[&OsStr], file: &OsStr) -> io::Result<File> {
+        let mut at = open_at_root(root, FOLDER, Mode::empty())?;
+        for name in folders {
+            at = enter(&at, name)?;
+        }
+        // NONBLOCK: a pipe without a writer would wait for one.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(openat(&at, file, flags, Mode::empty())?.into())
     }
-    // NONBLOCK: a pipe without a writer would wait for one.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(openat(&at, file, flags, Mode::empty())?.into())
+
+    pub(super) fn create(root: &Path, folders: &[&OsStr], file: &OsStr) -> io::Result<File> {
+        let mut at = open_at_root(root, FOLDER, Mode::empty())?;
+        for name in folders {
+            match mkdirat(&at, *name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            at = enter(&at, name)?;
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        Ok(openat(&at, file, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    fn enter(at: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+        openat(at, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())
+    }
 }
 
 #[cfg(not(unix))]
-fn walk(root: &Path, folders: &[&std::ffi::OsStr], file: &std::ffi::OsStr) -> io::Result<File> {
-    let mut at = root.to_owned();
-    for name in folders.iter().chain([&file]) {
-        at.push(name);
-        if at.symlink_metadata()?.is_symlink() {
-            return Err(io::ErrorKind::InvalidInput.into());
+mod walk {
+    use std::ffi::OsStr;
+    use std::fs::File;
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    pub(super) fn open(root: &Path, folders: &[&OsStr], file: &OsStr) -> io::Result<File> {
+        let mut at = root.to_owned();
+        for name in folders.iter().chain([&file]) {
+            step(&mut at, name)?;
         }
+        File::open(at)
     }
-    File::open(at)
+
+    pub(super) fn create(root: &Path, folders: &[&OsStr], file: &OsStr) -> io::Result<File> {
+        let mut at = root.to_owned();
+        for name in folders {
+            match std::fs::create_dir(at.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => step(&mut at, name)?,
+            }
+        }
+        File::create_new(at.join(file))
+    }
+
+    fn step(at: &mut PathBuf, name: &OsStr) -> io::Result<()> {
+        at.push(name);
+        let is_link = at.symlink_metadata()?.is_symlink();
+        if is_link { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]

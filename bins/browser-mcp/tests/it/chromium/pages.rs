@@ -112,6 +112,16 @@ async fn answer(mut visitor: TcpStream, site: &Site) -> std::io::Result<()> {
             return Ok(());
         }
     }
+    // What is left unread would break the connection before the answer has arrived.
+    let end = head.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or_default() + 4;
+    let said = String::from_utf8_lossy(&head).to_lowercase();
+    let length =
+        said.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    while head.len() < end + length.unwrap_or(0_usize).min(MAX_REQUEST) {
+        if visitor.read_buf(&mut head).await? == 0 {
+            return Ok(());
+        }
+    }
     let head = String::from_utf8_lossy(&head);
     let target = head.split(' ').nth(1).unwrap_or_default();
     if target == "/never" {

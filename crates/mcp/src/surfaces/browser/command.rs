@@ -122,12 +122,14 @@ pub(super) fn answer(
     let late = view.payload.as_ref().and_then(|payload| payload.late.as_ref());
     let late = late.map(|late| shown_late(late, record));
     let is_live = !record.state.is_terminal();
+    // What was done of one that did not come to its end is all that there is of it.
+    let is_unfinished = record.state != State::Succeeded;
     let progress = view.progress.as_ref().filter(|_| is_live).map(shown_progress);
     let has_content = reply.result.is_some()
         || reply.title.is_some()
         || late.is_some()
         || progress.is_some()
-        || (is_live && view.partial.is_some())
+        || (is_unfinished && view.partial.is_some())
         || error.as_ref().is_some_and(|error| error.is_quoting);
     let (fence, mark) = (mark, has_content.then_some(mark));
     let ended = |states: &[State]| record.ended_at.filter(|_| states.contains(&record.state));
@@ -157,7 +159,7 @@ pub(super) fn answer(
         error: error.as_ref().map(|error| &*error.full.message),
         progress,
         result: reply.result,
-        partial_result: view.partial.as_ref().filter(|_| is_live),
+        partial_result: view.partial.as_ref().filter(|_| is_unfinished),
         late_result: late,
         untrusted_ends: mark.map(Mark::ends),
         timeout_ms: record.task.limits.run_timeout.filter(|_| is_live).map(millis),

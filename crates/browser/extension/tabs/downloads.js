@@ -1,0 +1,57 @@
+// Downloads that began in tabs while a command could have caused them; the person's own are left alone.
+//
+// `downloads` -> `[{download_id, tab_id, url, file_name, path, mime?, state: "in_progress|complete|interrupted", bytes, total_bytes?, error?, begun_at,
+//   ended_at?}]`, the newest first
+
+import { dropAbsent } from "../commands/errors.js";
+import { on } from "./sessions.js";
+import { readSetting, writeSetting } from "./settings.js";
+
+const KEY = "downloads";
+const MAX_NOTED = 100;
+// The browser may list a download a little before the debugger tells of it.
+const EARLY_MS = 10_000;
+
+export function watchDownloads() {
+  on("Page.downloadWillBegin", (tab_id, { url }) => note(tab_id, url));
+}
+
+let noting = Promise.resolve();
+
+function note(tab_id, url) {
+  noting = noting.then(async () => {
+    const noted = await readSetting(KEY, []);
+    await writeSetting(KEY, [...noted, { tab_id, url: url.slice(0, 4096), at: Date.now() }].slice(-MAX_NOTED));
+  });
+}
+
+export async function listDownloads({ tab_id, filter }) {
+  await noting;
+  const noted = await readSetting(KEY, []);
+  if (noted.length === 0) return [];
+  const since = new Date(noted[0].at - EARLY_MS).toISOString();
+  const items = await chrome.downloads.search({ startedAfter: since, orderBy: ["-startTime"], limit: 1000 });
+  const rows = items.flatMap((item) => {
+    const cause = noted.findLast(({ url, at }) => (url === item.url.slice(0, 4096) || url === item.finalUrl.slice(0, 4096)) && at - EARLY_MS <= Date.parse(item.startTime));
+    return cause && (tab_id === undefined || cause.tab_id === tab_id) ? [rowOf(item, cause)] : [];
+  });
+  const needle = filter?.toLowerCase();
+  return needle === undefined ? rows : rows.filter((row) => JSON.stringify(row).toLowerCase().includes(needle));
+}
+
+function rowOf(item, { tab_id }) {
+  return dropAbsent({
+    download_id: item.id,
+    tab_id,
+    url: item.finalUrl.slice(0, 2048),
+    file_name: item.filename.split(/[\\/]/).at(-1),
+    path: item.filename,
+    mime: item.mime || undefined,
+    state: item.state,
+    bytes: item.bytesReceived,
+    total_bytes: item.totalBytes >= 0 ? item.totalBytes : undefined,
+    error: item.error,
+    begun_at: item.startTime,
+    ended_at: item.endTime,
+  });
+}

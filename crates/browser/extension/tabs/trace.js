@@ -1,0 +1,62 @@
+// A performance trace of a tab, told as a summary.
+//
+// `trace_start` -> `{tracing: true}` · `trace_stop` -> what `summarize` makes of it. The browser takes one trace at a time. It ends by
+// itself when the debugger leaves the tab.
+
+import { CommandError } from "../commands/errors.js";
+import { attach, on, send } from "./sessions.js";
+import { summarize } from "./summary.js";
+
+const CATEGORIES = "-*,devtools.timeline,disabled-by-default-devtools.timeline,loading,blink.user_timing";
+const MAX_EVENTS = 400_000;
+const COLLECT_MS = 60_000;
+
+const traced = new Map();
+
+export function forgetTab(tab_id) {
+  traced.delete(tab_id);
+}
+
+export async function startTrace(_, { tab_id }) {
+  await attach(tab_id);
+  if (traced.has(tab_id)) throw new CommandError("tool_failed", "a trace of this tab is being taken; trace_stop ends it", { guarantee: "not_executed", reason: "trace_state" });
+  const start = () => send(tab_id, "Tracing.start", { categories: CATEGORIES, transferMode: "ReportEvents" });
+  try {
+    // One that the service worker before this one began is of no use to anybody.
+    await start().catch(() => send(tab_id, "Tracing.end").then(start));
+  } catch (error) {
+    throw new CommandError("tool_failed", `the browser takes no trace: ${error.message}`, { guarantee: "not_executed", reason: "trace_state" });
+  }
+  traced.set(tab_id, { begun: performance.now() });
+  return { tracing: true };
+}
+
+export async function stopTrace(_, run) {
+  const { tab_id } = run;
+  const trace = traced.get(tab_id);
+  if (!trace) throw new CommandError("tool_failed", "no trace of this tab is being taken; trace_start begins one", { guarantee: "not_executed", reason: "trace_state" });
+  traced.delete(tab_id);
+  const events = [];
+  let n_left_out = 0;
+  let complete;
+  const is_complete = new Promise((resolve) => (complete = resolve));
+  const stopEvents = on("Tracing.dataCollected", (id, { value }) => {
+    if (id !== tab_id) return;
+    const room = Math.max(0, MAX_EVENTS - events.length);
+    for (const event of value.slice(0, room)) events.push(event);
+    n_left_out += value.length - Math.min(room, value.length);
+  });
+  const stopEnd = on("Tracing.tracingComplete", (id) => id === tab_id && complete(true));
+  let timer;
+  try {
+    const { frameTree } = await send(tab_id, "Page.getFrameTree");
+    await send(tab_id, "Tracing.end");
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, run.waitLimit(COLLECT_MS), false)));
+    const is_whole = await Promise.race([is_complete, late]);
+    return { duration_ms: Math.round(performance.now() - trace.begun), ...summarize(events, frameTree.frame.id), ...(is_whole && n_left_out === 0 ? {} : { left_out: is_whole ? `${n_left_out} events` : "what came too late" }) };
+  } finally {
+    clearTimeout(timer);
+    stopEvents();
+    stopEnd();
+  }
+}

@@ -1,0 +1,200 @@
+//! The one folder of this machine that commands reach: the files that they upload are in it, and what
+//! they save goes into it. A person names it; nothing else on the disk is opened.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+use raincheck_core::error::{Error, Kind};
+use raincheck_core::text;
+use raincheck_loopback::artifacts::{create_beneath, open_beneath};
+
+/// The largest file that is uploaded, in bytes.
+pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// Checks that a file may be uploaded. Works with blocking calls.
+///
+/// # Errors
+/// `unauthorized` while no folder is named, `invalid_params` for what is no regular file in it.
+pub(crate) fn check(field: &str, root: Option<&Path>, name: &str) -> Result<(), Error> {
+    open(field, root, name).map(drop)
+}
+
+/// Reads a file that is uploaded, as it is now. Works with blocking calls.
+pub(crate) fn read(field: &str, root: Option<&Path>, name: &str) -> Result<Vec<u8>, Error> {
+    let file = open(field, root, name)?;
+    let mut bytes = Vec::new();
+    // It may have grown since it was opened.
+    let n = file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| refused(field, &e))?;
+    if n as u64 > MAX_FILE { Err(too_large(field)) } else { Ok(bytes) }
+}
+
+fn open(field: &str, root: Option<&Path>, name: &str) -> Result<File, Error> {
+    let (root, name) = place(field, root, name)?;
+    let file = open_beneath(root, &name).map_err(|error| refused(field, &error))?;
+    let size = file.metadata().map_err(|error| refused(field, &error))?.len();
+    if size > MAX_FILE { Err(too_large(field)) } else { Ok(file) }
+}
+
+/// Checks that a name is one of a file below the folder, whether there is one or not.
+pub(crate) fn check_name(field: &str, root: Option<&Path>, name: &str) -> Result<(), Error> {
+    place(field, root, name).map(drop)
+}
+
+/// Checks that output may be saved under a name: the folder is there, and nothing of that name in it.
+/// Works with blocking calls.
+pub(crate) fn check_new(field: &str, root: Option<&Path>, name: &str) -> Result<(), Error> {
+    let (root, name) = place(field, root, name)?;
+    if !root.is_dir() {
+        return Err(refused(field, &io::ErrorKind::NotFound.into()));
+    }
+    match root.join(name).symlink_metadata() {
+        Ok(_) => Err(refused(field, &io::ErrorKind::AlreadyExists.into())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Saves output as a new file, and returns where it is. What was saved there already, when the same answer
+/// came before, stays. Works with blocking calls.
+pub(crate) fn save(root: Option<&Path>, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+    const FIELD: &str = "save_to";
+    let (root, name) = place(FIELD, root, name)?;
+    let path = root.join(&name);
+    match create_beneath(root, &name) {
+        Ok(mut file) => {
+            let written = file.write_all(bytes).and_then(|()| file.sync_all());
+            written.map_err(|error| {
+                // Half a file is no output.
+                let _ = std::fs::remove_file(&path);
+                refused(FIELD, &error)
+            })?;
+            Ok(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let is_same = open_beneath(root, &name).and_then(|file| holds(file, bytes));
+            if is_same.unwrap_or(false) { Ok(path) } else { Err(refused(FIELD, &error)) }
+        }
+        Err(error) => Err(refused(FIELD, &error)),
+    }
+}
+
+fn holds(file: File, bytes: &[u8]) -> io::Result<bool> {
+    let mut found = Vec::with_capacity(bytes.len());
+    file.take(bytes.len() as u64 + 1).read_to_end(&mut found)?;
+    Ok(found == bytes)
+}
+
+/// Reads the name of a file: below the folder, or the whole path of one there.
+fn place<'r>(
+    field: &str,
+    root: Option<&'r Path>,
+    name: &str,
+) -> Result<(&'r Path, PathBuf), Error> {
+    let Some(root) = root else {
+        let words = format!("`{field}` is not taken: no folder for files is named");
+        return Err(Error::new(Kind::Unauthorized, words).with_hint(
+            "ask the user to name one: files_dir in [browser] of raincheck.toml, or --files-dir",
+        ));
+    };
+    let path = Path::new(name);
+    let path = if path.is_absolute() { path.strip_prefix(root).ok() } else { Some(path) };
+    let is_plain = |path: &&Path| {
+        let fits = |it: Component<'_>| matches!(it, Component::Normal(_) | Component::CurDir);
+        path.file_name().is_some() && path.components().all(fits)
+    };
+    match path.filter(is_plain) {
+        Some(path) => Ok((root, path.to_owned())),
+        None => {
+            let shown = text::escape(text::clip(name, 120));
+            let words = format!("`{field}` is `{shown}`, which is no file below the named folder");
+            Err(Error::new(Kind::InvalidParams, words).with_hint("give a path below files_dir"))
+        }
+    }
+}
+
+/// What is said of a file that cannot be opened or made; of any other cause, what is wrong as a rule.
+const CAUSES: &[(io::ErrorKind, &str)] = &[
+    (io::ErrorKind::NotFound, "is not there"),
+    (io::ErrorKind::AlreadyExists, "is there already; nothing is written over"),
+    (io::ErrorKind::PermissionDenied, "may not be opened by this server"),
+    (io::ErrorKind::StorageFull, "has no room on its disk"),
+];
+
+fn refused(field: &str, error: &io::Error) -> Error {
+    let known = CAUSES.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, why)| *why);
+    let why = known.unwrap_or("is no regular file that is reached without a link");
+    Error::new(Kind::InvalidParams, format!("`{field}` {why}"))
+        .with_hint("give a path below files_dir, without links in it")
+}
+
+fn too_large(field: &str) -> Error {
+    let words = format!("`{field}` is larger than {} MiB", MAX_FILE >> 20);
+    Error::new(Kind::InvalidParams, words).with_hint("upload a smaller file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_taken_and_saved_below_the_folder_only() {
+        // [BROWSER-40]
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().join("named");
+        std::fs::create_dir(&root).expect("made");
+        std::fs::write(root.join("a.txt"), "inside").expect("written");
+        std::fs::write(dir.path().join("secret"), "outside").expect("written");
+        let root = Some(&*root);
+        assert_eq!(read("files[0]", root, "a.txt").expect("read"), b"inside");
+        let whole = dir.path().join("named/a.txt");
+        assert!(check("files[0]", root, whole.to_str().expect("text")).is_ok());
+        let secret = dir.path().join("secret");
+        let outside = ["../secret", "", ".", "sub/../../secret", secret.to_str().expect("text")];
+        for name in outside {
+            let error = read("files[0]", root, name).expect_err(name);
+            assert_eq!(error.kind, Kind::InvalidParams, "{name}");
+            assert!(error.message.contains("files[0]"), "{error}");
+            assert!(save(root, name, b"x").is_err(), "{name}");
+        }
+        let error = read("files[0]", None, "a.txt").expect_err("no folder");
+        assert_eq!(error.kind, Kind::Unauthorized);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_leads_out_of_the_folder_in_either_direction() {
+        // [BROWSER-40, SEC-9]
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().expect("a folder");
+        let (root, out) = (dir.path().join("named"), dir.path().join("out"));
+        std::fs::create_dir(&root).expect("made");
+        std::fs::create_dir(&out).expect("made");
+        std::fs::write(out.join("secret"), "outside").expect("written");
+        symlink(&out, root.join("way")).expect("planted");
+        symlink(out.join("secret"), root.join("file")).expect("planted");
+        symlink(out.join("new"), root.join("dangling")).expect("planted");
+        for name in ["way/secret", "file"] {
+            assert!(read("files[0]", Some(&root), name).is_err(), "{name}");
+        }
+        for name in ["way/new", "file", "dangling"] {
+            assert!(save(Some(&root), name, b"x").is_err(), "{name}");
+        }
+        assert_eq!(std::fs::read(out.join("secret")).expect("there"), b"outside");
+        assert!(!out.join("new").exists());
+    }
+
+    #[test]
+    fn what_is_there_is_never_written_over_and_the_same_answer_twice_is_one_file() {
+        // [BROWSER-40]
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = Some(dir.path());
+        let path = save(root, "deep/er/page.txt", b"text").expect("saved");
+        assert_eq!(std::fs::read(&path).expect("there"), b"text");
+        assert_eq!(save(root, "deep/er/page.txt", b"text").expect("the same"), path);
+        assert!(save(root, "deep/er/page.txt", b"other").is_err());
+        assert!(save(root, "deep/er/page.txt", b"text and more").is_err());
+        assert_eq!(std::fs::read(&path).expect("there"), b"text");
+        assert!(check_new("save_to", root, "deep/er/page.txt").is_err());
+        assert!(check_new("save_to", root, "deep/er/other.txt").is_ok());
+    }
+}
