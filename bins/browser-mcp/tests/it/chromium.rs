@@ -196,6 +196,25 @@ impl Rig {
         assert!(killed.expect("it runs").success());
     }
 
+    /// Has the page `login.html` of a tab go elsewhere by itself, while no command is at work in the tab;
+    /// `beside` is another tab of its origin.
+    pub(crate) async fn leaves(&self, tab_id: &Value, beside: &Value, url: &str) {
+        let script = format!("localStorage.removeItem('leave'); localStorage.leave = '{url}'; 1");
+        self.value(beside, &script).await;
+        // Browsers spell this one otherwise.
+        self.until_shown(tab_id, &url.replace("::ffff:127.0.0.1", "::ffff:7f00:1")).await;
+    }
+
+    /// Waits until a tab shows an address, and not only goes there.
+    async fn until_shown(&self, tab_id: &Value, url: &str) {
+        let shown = |told: &Value| {
+            let rows = told["result"].as_array().into_iter().flatten();
+            let mut rows = rows.filter(|row| row["tab_id"] == *tab_id && row["url"] == url);
+            rows.any(|row| row["status"] == "complete")
+        };
+        self.until(json!({ "what": "tabs" }), shown).await;
+    }
+
     /// Ends the browser and then the server.
     pub(crate) async fn close(self) {
         let Self { server, chromium, pages, folder, _turn } = self;

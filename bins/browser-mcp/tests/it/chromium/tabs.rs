@@ -125,10 +125,8 @@ async fn a_password_goes_only_to_the_origin_that_was_told_last() {
     };
     rig.done(fill(json!({}))).await;
     // The page goes elsewhere by itself after the answer.
-    let leave = format!("setTimeout(() => location = '{}')", rig.there("login.html"));
-    rig.value(&tab, &leave).await;
-    let is_there = |told: &Value| told.to_string().contains(&rig.there("login.html"));
-    rig.until(json!({ "what": "tabs" }), is_there).await;
+    let beside = rig.open(&rig.here("plain.html")).await;
+    rig.leaves(&tab, &beside, &rig.there("login.html")).await;
     for action in ["fill", "type"] {
         let mut call = fill(json!({}));
         call["action"] = json!(action);
@@ -139,8 +137,7 @@ async fn a_password_goes_only_to_the_origin_that_was_told_last() {
         assert_eq!(format!("{}/", refused["origin"].as_str().unwrap_or_default()), rig.there(""));
         let back = json!({ "action": "navigate", "url": rig.here("login.html"), "tab_id": tab });
         rig.done(back).await;
-        rig.value(&tab, &leave).await;
-        rig.until(json!({ "what": "tabs" }), is_there).await;
+        rig.leaves(&tab, &beside, &rig.there("login.html")).await;
     }
     let wrong = rig.end(fill(json!({ "origin": rig.here("") }))).await;
     assert_eq!(reason(&wrong), "other_origin", "{wrong}");
