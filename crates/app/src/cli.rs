@@ -314,8 +314,7 @@ fn checked(binary: &Binary, shared: &Shared, path: &Path) -> Result<String, Fail
     })?;
     // What `serve` would refuse: tokens that are not there, an address without leave.
     let address = file.http.listen.unwrap_or_else(|| (std::net::Ipv4Addr::LOCALHOST, 0).into());
-    let serving = Serving { http: Some(address), ..Serving::default() };
-    crate::http::read(&serving, &file, &shared.scope)
+    crate::http::read(Some(address), false, &file, &shared.scope)
         .map_err(|failure| Failure { exit: crate::Exit::Failed, ..failure })?;
     let shown = path.display();
     let mut text = format!("{shown}: {}no problem\n", content(binary, &file));

@@ -47,7 +47,7 @@ impl Host {
         lifecycle::unblock_signals();
         let file = shared.load(binary, serving)?;
         let (paths, unplaced) = Paths::of_server(binary.name, shared);
-        let http = http::read(serving, &file, &shared.scope)?;
+        let http = http::read(serving.http, serving.allow_remote, &file, &shared.scope)?;
         let logging = logging::start(shared)?;
         lifecycle::log_panics();
         if let Some(failure) = unplaced.clone().or_else(|| paths.create().err()) {

@@ -1,35 +1,37 @@
 //! `--http` and `[http]`: where MCP is served over HTTP, and to whom.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 
 use raincheck::HttpConfig;
 
-use crate::cli::Serving;
 use crate::config::{File, TokenFrom};
 use crate::failure::Failure;
 
 /// The variable with the token of the server's own scope.
 const TOKEN: &str = "RAINCHECK_HTTP_TOKEN";
 
-/// Reads how the server is reached over HTTP; `None` when it is not.
+/// Reads how the server is reached over HTTP; `None` when it is not. `address` is the one of `--http`, and
+/// `allow_remote` whether the flag of that name was given.
 ///
 /// # Errors
 /// What is wrong with a token or an address.
 pub(crate) fn read(
-    serving: &Serving,
+    address: Option<SocketAddr>,
+    allow_remote: bool,
     file: &File,
     scope: &str,
 ) -> Result<Option<HttpConfig>, Failure> {
-    read_with(serving, file, scope, |name| std::env::var_os(name))
+    read_with((address, allow_remote), file, scope, |name| std::env::var_os(name))
 }
 
 fn read_with(
-    serving: &Serving,
+    (address, allow_remote): (Option<SocketAddr>, bool),
     file: &File,
     scope: &str,
     env: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Option<HttpConfig>, Failure> {
-    let Some(address) = serving.http.or(file.http.listen) else { return Ok(None) };
+    let Some(address) = address.or(file.http.listen) else { return Ok(None) };
     let variable = |name: &str| {
         let value = env(name).and_then(|value| value.into_string().ok());
         value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
@@ -60,7 +62,7 @@ fn read_with(
         };
         http = http.token(owner, &token);
     }
-    if serving.allow_remote || file.http.allows_remote {
+    if allow_remote || file.http.allows_remote {
         http = http.allow_remote();
     }
     if file.http.is_anonymous {
@@ -88,11 +90,11 @@ mod tests {
     fn read(address: &str, section: &str, env: &[(&str, &str)]) -> Result<String, String> {
         let file = parse(section, PathBuf::from("."), Overrides::default()).expect("a file");
         let http = Some(http_address(address).expect("an address"));
-        let serving = Serving { http, ..Serving::default() };
         let find = |name: &str| {
             env.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
         };
-        let http = read_with(&serving, &file, "local", find).map_err(|failure| failure.message)?;
+        let http =
+            read_with((http, false), &file, "local", find).map_err(|failure| failure.message)?;
         Ok(format!("{http:?}"))
     }
 

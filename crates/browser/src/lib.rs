@@ -50,6 +50,8 @@ mod order;
 
 mod shape;
 
+mod told;
+
 mod saving;
 
 mod views;

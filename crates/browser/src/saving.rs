@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::files;
-use crate::views;
+use crate::told;
 
 /// What the answer still says of output that was saved.
 #[derive(Default, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub(crate) fn remembered(
         bytes: json.get().len(),
         ..Saved::default()
     };
-    views::told(&told)
+    told::told(&told)
 }
 
 fn save(root: Option<&Path>, name: &str, parts: &[Content]) -> Result<Json, Error> {

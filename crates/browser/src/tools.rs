@@ -23,6 +23,7 @@ use crate::order::{Named, named};
 use crate::rings::Shelf;
 use crate::saving;
 use crate::specs;
+use crate::told;
 use crate::views;
 
 #[async_trait]
@@ -142,17 +143,17 @@ impl Browser {
                 choices.note_call(call.id, call.connection.as_deref());
                 choices.choose(&caller_of(call), call.id, choice);
                 drop(choices);
-                views::told(&json!({ "default_tab": tab }))
+                told::told(&json!({ "default_tab": tab }))
             }
             "limits" => {
                 let mut settings = self.settings();
                 set_limits(&mut settings, arguments)?;
-                views::told(&json!({ "limits": ToldLimits::of(&settings) }))
+                told::told(&json!({ "limits": ToldLimits::of(&settings) }))
             }
             "clear" => {
                 let target = arguments.text("target").unwrap_or_default();
                 self.rings().clear(Shelf::of_view(target));
-                views::told(&json!({ "cleared": target }))
+                told::told(&json!({ "cleared": target }))
             }
             _ => Err(Error::new(Kind::InvalidParams, format!("nothing is known of `{what}`"))),
         }

@@ -1,6 +1,6 @@
 //! What is answered from memory.
 
-use raincheck_core::content::{Content, Json};
+use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::task::Outcome;
 use serde::Serialize;
@@ -10,6 +10,7 @@ use crate::arguments::Arguments;
 use crate::bridge::Browser;
 use crate::owner;
 use crate::rings::{PAGE, Shelf, Wanted};
+use crate::told::told;
 use crate::wire::PROTOCOL;
 
 /// Answers with events of a ring, the newest first, between marks that no page can forge.
@@ -114,15 +115,9 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     }))
 }
 
-/// Makes an answer from memory of a value.
-pub(crate) fn told(value: &impl Serialize) -> Result<Outcome, Error> {
-    let json = Json::of(value);
-    json.map(|json| Outcome::Succeeded(vec![Content::Json(json)]))
-        .map_err(|error| Error::new(Kind::InvalidResponse, error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
+    use raincheck_core::content::Content;
     use raincheck_runtime::{Options, start};
     use serde_json::value::RawValue;
     use tokio_util::sync::CancellationToken;
