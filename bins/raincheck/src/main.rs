@@ -132,7 +132,9 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => cli::config(&THIS, shared, action).map(|()| Exit::Done),
+        Common::Config { action } => {
+            raincheck_app::checking::config(&THIS, shared, action).map(|()| Exit::Done)
+        }
         Common::Setup(setup) => setup.run(&server(shared, setup)?).map(|()| Exit::Done),
         Common::Unset(unset) => unset.run(&as_client_s(Vec::new())).map(|()| Exit::Done),
         Common::Completions { shell } => {

@@ -142,7 +142,9 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             show(json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => cli::config(&THIS, &shared, &action).map(|()| Exit::Done),
+        Common::Config { action } => {
+            raincheck_app::checking::config(&THIS, &shared, &action).map(|()| Exit::Done)
+        }
         Common::Setup(setup) => {
             let args = arguments(&shared, &find()?, &unity)?;
             setup.run(&server(args)).map(|()| Exit::Done)

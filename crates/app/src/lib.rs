@@ -5,6 +5,7 @@
 //! file with [`config`], prepares the process with [`logging`] and [`lifecycle`], and then composes
 //! its parts from plain data.
 
+pub mod checking;
 pub mod cli;
 
 mod binary;
