@@ -11,6 +11,7 @@ use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::fetch;
 
@@ -27,6 +28,9 @@ const BELIEVED: Duration = Duration::from_secs(24 * 3600);
 /// The pause after a fetch, whatever came of it.
 const PAUSE: Duration = Duration::from_secs(30);
 
+/// How long a token waits for fresher keys where there are some that are believed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// How many keys are tried for a token that names none.
 const MAX_TRIED: usize = 8;
 
@@ -41,7 +45,7 @@ struct Inner {
     source: Source,
     clock: Clock,
     state: Mutex<State>,
-    /// The fetch under way. It holds this value until it has ended, which takes half a minute at most.
+    /// The fetch under way. It holds this value until it has ended: four documents of ten seconds at most.
     fetching: Mutex<JoinSet<()>>,
     /// Changes when a fetch has ended.
     rounds: watch::Sender<u64>,
@@ -87,8 +91,12 @@ impl KeySet {
         kid: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Vec<DecodingKey>, NoKeys> {
-        if !self.lock().is_within(FRESH, self.now()) {
+        let age = |limit| self.lock().is_within(limit, self.now());
+        if !age(BELIEVED) {
             self.refresh().await;
+        } else if !age(FRESH) {
+            // An issuer that hangs holds up nobody whose key is known; the fetch goes on.
+            let _ = timeout(PATIENCE, self.refresh()).await;
         }
         let found = self.known(kid, algorithm)?;
         if !found.is_empty() {
@@ -207,6 +215,9 @@ mod tests {
 
     use super::*;
 
+    /// The key of an issuer that never answers.
+    const HANGS: &str = "hangs";
+
     /// An issuer that counts, with a clock that is set by hand.
     struct World {
         set: KeySet,
@@ -224,6 +235,9 @@ mod tests {
             let source = move || -> Pin<Box<dyn Future<Output = _> + Send>> {
                 count.fetch_add(1, Ordering::SeqCst);
                 let kid = *published.lock().expect("a key");
+                if kid == Some(HANGS) {
+                    return Box::pin(std::future::pending());
+                }
                 let key = |kid| json!({"kty": "OKP", "crv": "Ed25519", "x": "AAAA", "kid": kid});
                 let keys = kid.map(|kid| vec![from_value(key(kid)).expect("a key")]);
                 Box::pin(async move { keys.ok_or_else(|| "broken".to_owned()) })
@@ -271,6 +285,17 @@ mod tests {
         world.publish(Some("c"));
         world.pass(1);
         assert_eq!((world.find("b").await, world.n_fetches()), (Some(0), 3), "ten minutes at most");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_issuer_that_hangs_holds_up_no_token_whose_key_is_known() {
+        // [HTTP-9]
+        let world = World::new();
+        assert_eq!(world.find("a").await, Some(1));
+        world.publish(Some(HANGS));
+        world.pass(600);
+        let found = timeout(2 * PATIENCE, world.find("a")).await;
+        assert_eq!((found.expect("in time"), world.n_fetches()), (Some(1), 2));
     }
 
     #[tokio::test]
