@@ -21,7 +21,7 @@ use raincheck_app::config::{LimitFlags, OfBrowser};
 use raincheck_app::paths::Paths;
 use raincheck_app::setup::Server;
 use raincheck_app::terminal::Palette;
-use raincheck_app::{Binary, Exit, Failure, status};
+use raincheck_app::{Binary, Exit, Failure, checking, status};
 use raincheck_store_sqlite::Reader;
 
 /// The name of the binary, and of its part of the state folder.
@@ -108,9 +108,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => {
-            raincheck_app::checking::config(&THIS, shared, action).map(|()| Exit::Done)
-        }
+        Common::Config { action } => checking::config(&THIS, shared, action).map(|()| Exit::Done),
         Common::Setup(setup) => {
             let mut args = vec!["serve".to_owned()];
             args.extend(shared.arguments(&THIS)?);

@@ -24,7 +24,7 @@ use raincheck_app::paths::Paths;
 use raincheck_app::setup::{Server, Setup};
 use raincheck_app::terminal::Palette;
 use raincheck_app::wrapped::homes;
-use raincheck_app::{Binary, Exit, Failure, status};
+use raincheck_app::{Binary, Exit, Failure, checking, status};
 use raincheck_store_sqlite::{Reader, check_locks};
 
 /// The name of the binary, and of its part of the state folder.
@@ -132,9 +132,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
             show(*json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => {
-            raincheck_app::checking::config(&THIS, shared, action).map(|()| Exit::Done)
-        }
+        Common::Config { action } => checking::config(&THIS, shared, action).map(|()| Exit::Done),
         Common::Setup(setup) => setup.run(&server(shared, setup)?).map(|()| Exit::Done),
         Common::Unset(unset) => unset.run(&as_client_s(Vec::new())).map(|()| Exit::Done),
         Common::Completions { shell } => {

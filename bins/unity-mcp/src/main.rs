@@ -25,7 +25,7 @@ use raincheck_app::config::{LimitFlags, OfUnity};
 use raincheck_app::paths::Paths;
 use raincheck_app::setup::Server;
 use raincheck_app::terminal::Palette;
-use raincheck_app::{Binary, Exit, Failure, status};
+use raincheck_app::{Binary, Exit, Failure, checking, status};
 use raincheck_store_sqlite::Reader;
 
 use crate::place::Place;
@@ -142,9 +142,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             show(json, &report.json(), || report.text(Palette::detect()))?;
             Ok(Exit::Done)
         }
-        Common::Config { action } => {
-            raincheck_app::checking::config(&THIS, &shared, &action).map(|()| Exit::Done)
-        }
+        Common::Config { action } => checking::config(&THIS, &shared, &action).map(|()| Exit::Done),
         Common::Setup(setup) => {
             let args = arguments(&shared, &find()?, &unity)?;
             setup.run(&server(args)).map(|()| Exit::Done)
