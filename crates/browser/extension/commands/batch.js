@@ -4,7 +4,7 @@
 // says which one it was and what those before it came to. A cancel and the limit stop the step that is under way, and count
 // as done only when that has stopped.
 
-import { CommandError, asCommandError, dropAbsent } from "./errors.js";
+import { CommandError, dropAbsent } from "./errors.js";
 import { Run } from "./run.js";
 
 const TOLD_CHARS = 12_000;
@@ -43,19 +43,14 @@ async function oneStep(step, n, whole, act) {
   }
 }
 
-function failed(steps, n, action, end, done) {
-  const { code, message, reason, guarantee, hint } = asCommandError(end.error).toWire?.() ?? {};
-  const is_untouched = done.length === 0 && end.error?.guarantee === "not_executed";
-  return new CommandError("tool_failed", `step ${n + 1} of ${steps.length} (${action}) failed: ${end.error?.message ?? message}`, {
-    guarantee: is_untouched ? "not_executed" : "executed",
+/** `error` is the end of the step as it goes on the wire; without a step before it the batch got as far as that one. */
+function failed(steps, n, action, { error }, done) {
+  const { code, message, guarantee, reason, hint } = error;
+  return new CommandError("tool_failed", `step ${n + 1} of ${steps.length} (${action}) failed: ${message}`, {
+    guarantee: done.length === 0 ? guarantee : "executed",
     reason: "step_failed",
     hint,
-    details: {
-      failed_step: n,
-      n_done: done.length,
-      error: dropAbsent({ code: end.error?.code ?? code, reason: end.error?.reason ?? reason, guarantee: end.error?.guarantee ?? guarantee, message: end.error?.message?.slice(0, 2000) }),
-      steps: bounded(done),
-    },
+    details: { failed_step: n, n_done: done.length, error: dropAbsent({ code, reason, guarantee, message: message.slice(0, 2000) }), steps: bounded(done) },
   });
 }
 

@@ -320,12 +320,12 @@ globalThis.raincheckAgent ??= (() => {
 
   const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot, ...globalThis.raincheckFields({ fill, select, isSecret, originOf }) };
 
-  /** Answers `{value}`, or `{missing}` for what is not in the page, or `{error}` for what cannot be asked. */
+  /** Answers `{value}`, or `{missing, acted?}` for what is not in the page, or `{error}` for what cannot be asked. */
   return async (method, args) => {
     try {
       return { value: await methods[method](args) };
     } catch (error) {
-      return error instanceof Missing ? { missing: error.message } : { error: error.message };
+      return error instanceof Missing ? { missing: error.message, acted: error.acted } : { error: error.message };
     }
   };
 })();

@@ -20,8 +20,13 @@ globalThis.raincheckDom ??= (() => {
   const MAX_LOOKED_AT = 400;
   const MAX_REFS = 100_000;
 
-  /** What is not in the page, or cannot be done with what is there. */
-  class Missing extends Error {}
+  /** What is not in the page, or cannot be done with what is there. `acted`: that was seen only after something was done to it. */
+  class Missing extends Error {
+    constructor(message, { acted } = {}) {
+      super(message);
+      this.acted = acted;
+    }
+  }
 
   // ---- members, whatever a form's fields are called ----------------------------------------
 

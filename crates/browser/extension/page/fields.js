@@ -47,7 +47,7 @@ globalThis.raincheckFields ??= ({ fill, select, isSecret, originOf }) => {
     const is_on = () => member.checked ?? attr(member, "aria-checked") === "true";
     if (!wanted && kind.endsWith("radio")) throw new Missing(`${describe(element)} cannot be taken back; choose another one`);
     if (is_on() !== wanted) (isVisible(member) ? member : (labelOf(member) ?? member)).click();
-    if (is_on() !== wanted) throw new Missing(`${describe(member)} did not become ${wanted}`);
+    if (is_on() !== wanted) throw new Missing(`${describe(member)} did not become ${wanted}`, { acted: true });
     return { what: describe(member), value: wanted };
   }
 

@@ -49,7 +49,7 @@ async function put(run, { target, value, origin }, limit) {
       why = told.why;
     } catch (error) {
       if (error.reason === "navigated") return { error: "the page was left when it was set", is_left: true };
-      if (error.reason !== "element_not_ready" || !/^(no element matches|ref )/.test(error.message) || target.ref !== undefined) return { error: error.message };
+      if (error.reason !== "element_not_ready" || !/^(no element matches|ref )/.test(error.message) || target.ref !== undefined) return { error: error.message, guarantee: error.guarantee };
       why = error.message;
     }
     if (run.ended || performance.now() > limit) return { error: why };
@@ -62,8 +62,13 @@ function incomplete(wanted, ends, n_filled, dialog) {
   const failed = ends.flatMap(({ error }, index) => (error === undefined ? [] : [{ index, error: error.slice(0, TOLD_CHARS) }]));
   const said = failed.map(({ index, error }) => `fields[${index}]: ${error}`).join("; ");
   return new CommandError("tool_failed", `${n_filled} of ${wanted.length} fields are set: ${said}`.slice(0, 4000), {
-    guarantee: n_filled > 0 || ends.some((end) => end.is_left) ? "executed" : "not_executed",
+    guarantee: n_filled > 0 || ends.some((end) => end.is_left) ? "executed" : furthest(ends),
     reason: "form_incomplete",
     details: dropAbsent({ n_filled, failed, n_untried: n_untried || undefined, dialog }),
   });
+}
+
+/** How far fields got none of which is set: one may have been acted on all the same. */
+function furthest(ends) {
+  return ["executed", "unknown"].find((guarantee) => ends.some((end) => end.guarantee === guarantee)) ?? "not_executed";
 }

@@ -24,17 +24,18 @@ export async function askWhere(run, method, { frame_id, ...args }) {
   const home = frame_id ?? frameOfRef(args.ref);
   let reply = await again(run, method, args, home);
   let where = home;
-  if (reply.missing !== undefined && args.selector !== undefined && frame_id === undefined) {
+  if (reply.missing !== undefined && !reply.acted && args.selector !== undefined && frame_id === undefined) {
     for (const frame of ownFrames(await framesOf(run.tab_id))) {
       const found = await call(run.tab_id, method, args, frame.frame_id).catch(() => reply);
-      if (found.missing === undefined) {
+      if (found.missing === undefined || found.acted) {
         [reply, where] = [found, frame.frame_id];
         break;
       }
     }
   }
-  if (reply.missing !== undefined) throw notFound(reply.missing);
-  if (reply.error !== undefined) throw new CommandError("tool_failed", reply.error, { guarantee: "not_executed", reason: "page_error" });
+  if (reply.missing !== undefined) throw notFound(reply.missing, reply.acted ? "executed" : "not_executed");
+  // What acts may have acted before it failed.
+  if (reply.error !== undefined) throw new CommandError("tool_failed", reply.error, { guarantee: READS.has(method) ? "not_executed" : "unknown", reason: "page_error" });
   return { value: reply.value, frame_id: where };
 }
 
@@ -125,8 +126,8 @@ export async function keepLastRef(tab_id, last_ref) {
   if (last_ref > (await lastRef(tab_id))) await writeSetting(`last_ref:${tab_id}`, last_ref);
 }
 
-function notFound(message) {
-  return new CommandError("tool_failed", message, { guarantee: "not_executed", reason: "element_not_ready", hint: "take a snapshot to see what is on the page" });
+function notFound(message, guarantee = "not_executed") {
+  return new CommandError("tool_failed", message, { guarantee, reason: "element_not_ready", hint: "take a snapshot to see what is on the page" });
 }
 
 function pause(tries) {

@@ -96,6 +96,14 @@ async fn a_form_is_filled_in_one_call_that_says_of_each_field_whether_it_was_set
     }
     let set = rig.value(&tab, "[document.getElementById('name').value, notes.value]").await;
     assert_eq!(set, json!(["Bea", "three"]));
+    // What was clicked in vain was clicked, once; what was never there was not.
+    for (selector, guarantee) in [("#stubborn", "executed"), ("#none", "not_executed")] {
+        let mut call = fill(json!([{ "selector": selector, "value": true }]));
+        call["timeout_ms"] = json!(3000);
+        let failed = rig.end(call).await;
+        assert_eq!(failed["error_info"]["guarantee"], guarantee, "{failed}");
+    }
+    assert_eq!(rig.value(&tab, "n_clicked").await, 1);
     rig.close().await;
 }
 

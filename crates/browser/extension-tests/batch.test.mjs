@@ -1,0 +1,37 @@
+// Several commands as one [BROWSER-43]: how far the whole got is told by how far its steps got.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { inSteps } from "../extension/commands/batch.js";
+import { CommandError } from "../extension/commands/errors.js";
+import { Run } from "../extension/commands/run.js";
+
+const STEPS = [{ action: "click" }, { action: "type" }];
+
+/** The failure of a batch whose step `failing` fails with a guarantee. */
+async function failure(failing, guarantee) {
+  let n = 0;
+  const act = async () => {
+    if (n++ === failing) throw new CommandError("tool_failed", "it did not work", { guarantee, reason: "x", hint: "look" });
+    return "done";
+  };
+  const end = await new Run("batch", 60_000).outcome(() => inSteps(STEPS, new Run("whole", 60_000), act));
+  assert.equal(end.status, "error");
+  return end.error;
+}
+
+for (const guarantee of ["not_executed", "unknown", "executed"]) {
+  test(`a first step that is ${guarantee} makes the batch so`, async () => {
+    const error = await failure(0, guarantee);
+    assert.equal(error.guarantee, guarantee);
+    assert.deepEqual({ ...error.details.error }, { code: "tool_failed", reason: "x", guarantee, message: "it did not work" });
+    assert.equal(error.hint, "look");
+  });
+
+  test(`after a step that was done the batch is executed, whatever the next one is (${guarantee})`, async () => {
+    const error = await failure(1, guarantee);
+    assert.equal(error.guarantee, "executed");
+    assert.deepEqual([error.details.failed_step, error.details.n_done, error.details.error.guarantee], [1, 1, guarantee]);
+  });
+}
