@@ -6,6 +6,8 @@ import { whyHostBlocked } from "../tabs/urls.js";
 
 const AGENT = ["page/dom.js", "page/outline.js", "page/text.js", "page/fields.js", "page/agent.js"];
 const IDLE_MS = 1500;
+const NEVER_THERE = /No frame with id|No tab with id/i;
+const ABSENT = "absent";
 const GONE = /Frame with ID \d+ was removed|No frame with id|context was destroyed|The frame was removed|tab was closed|No tab with id/i;
 
 /**
@@ -23,7 +25,8 @@ export async function call(tab_id, method, args, frame_id = 0) {
     return await Promise.race([left.gone, ask(target, method, { prefix: frame_id === 0 ? "" : `f${frame_id}`, ...args })]);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    if (frame_id !== 0 && GONE.test(error.message)) return { missing: "its frame is not on this page any more; take a new snapshot" };
+    // One that went while it was asked may have done it.
+    if (frame_id !== 0 && NEVER_THERE.test(error.message)) return { missing: "its frame is not on this page any more; take a new snapshot" };
     if (GONE.test(error.message)) throw navigatedAway();
     throw new CommandError("tool_failed", `this page cannot be read: ${error.message}`, { guarantee: "not_executed", reason: "page_not_scriptable", hint: "navigate to a web page first" });
   } finally {
@@ -37,13 +40,14 @@ async function isFrameBlocked(tab_id, frame_id) {
 }
 
 async function ask(target, method, args) {
-  const asked = { target, injectImmediately: true, func: (method, args) => globalThis.raincheckAgent?.(method, args) ?? null, args: [method, args] };
+  const asked = { target, injectImmediately: true, func: (method, args, absent) => (globalThis.raincheckAgent ? globalThis.raincheckAgent(method, args) : absent), args: [method, args, ABSENT] };
   let [told] = await chrome.scripting.executeScript(asked);
-  if (!told?.result) {
+  // Without an answer it may have been done, and is not asked again.
+  if (told?.result === ABSENT) {
     await putAgent(target);
     [told] = await chrome.scripting.executeScript(asked);
   }
-  if (!told?.result) throw new Error("The frame was removed.");
+  if (!told?.result || told.result === ABSENT) throw new Error("The frame was removed.");
   return told.result;
 }
 

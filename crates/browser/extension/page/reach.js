@@ -26,7 +26,10 @@ export async function askWhere(run, method, { frame_id, ...args }) {
   let where = home;
   if (reply.missing !== undefined && !reply.acted && args.selector !== undefined && frame_id === undefined) {
     for (const frame of ownFrames(await framesOf(run.tab_id))) {
-      const found = await call(run.tab_id, method, args, frame.frame_id).catch(() => reply);
+      const found = await call(run.tab_id, method, args, frame.frame_id).catch((error) => {
+        if (READS.has(method) || error.guarantee === "not_executed") return reply;
+        throw error;
+      });
       if (found.missing === undefined || found.acted) {
         [reply, where] = [found, frame.frame_id];
         break;
