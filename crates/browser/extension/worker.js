@@ -13,6 +13,7 @@ import { watchConsole } from "./tabs/console.js";
 import { setPolicy, watchDialogs } from "./tabs/dialogs.js";
 import { watchCrashes } from "./tabs/kinds.js";
 import { forgetMeter, watchMeter } from "./tabs/meter.js";
+import { isNeeded } from "./tabs/held.js";
 import { watchNavigation } from "./tabs/navigation.js";
 import * as network from "./tabs/network.js";
 import { watchDownloads } from "./tabs/downloads.js";
@@ -71,7 +72,7 @@ chrome.runtime.onInstalled.addListener(() => ensureOffscreen());
 chrome.runtime.onStartup.addListener(() => ensureOffscreen());
 chrome.alarms.onAlarm.addListener(() => {
   ensureOffscreen();
-  sessions.detachIdle();
+  background(sessions.detachLeft(isNeeded));
 });
 chrome.runtime.onMessage.addListener((message, sender, answer) => {
   if (message?.to !== "worker" || !isOwnPage(sender)) return;

@@ -1,6 +1,7 @@
 // Every action by its name: what does it, and whether it waits in the tab's lane or goes past it.
 
-import { answerDialog, dismissOpen, setPolicy } from "../tabs/dialogs.js";
+import { answerDialog, freeFromDialog, setPolicy, settleDialog } from "../tabs/dialogs.js";
+import { hold } from "../tabs/held.js";
 import { checkKind } from "../tabs/kinds.js";
 import { back, forward, navigate, reload, stopLoading, wakeTab } from "../tabs/navigation.js";
 import { sendNow } from "../tabs/observed.js";
@@ -88,11 +89,14 @@ export async function perform(entry, run, server) {
   if (action.in === "lane") {
     if (!action.reads) takeInHand(run.tab_id);
     watchOpened(run);
+    hold(run, !action.reads);
+    // A page that a dialog stops answers nothing: this comes before anything is asked of it.
+    await settleDialog(run.tab_id);
     const tab = await wakeTab(run.tab_id, run);
     // Where the tab stands counts, whichever way it came there; only what leads elsewhere may be done.
     if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
     if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
-    run.onStop((status) => (status === "error" ? true : dismissOpen(run.tab_id)));
+    run.onStop((status) => (status === "error" ? true : freeFromDialog(run)));
     stopWith(action, run);
   }
   try {

@@ -4,7 +4,7 @@
 // and can stop a script; `scripting` runs where the page's policy allows code from text.
 
 import { CommandError, dropAbsent, invalid, navigatedAway, tabGone } from "../commands/errors.js";
-import { dismissOpen } from "../tabs/dialogs.js";
+import { freeFromDialog } from "../tabs/dialogs.js";
 import { isSilent, silences } from "../tabs/meter.js";
 import { watchTab } from "../tabs/navigation.js";
 import { SCRIPT_NAME, attach, on, send, stopScript } from "../tabs/sessions.js";
@@ -59,7 +59,7 @@ async function byDebugger(script, run) {
   const watched = silences(tab_id, "Debugger");
   run.onEnd(on("Debugger.scriptParsed", (id, told) => id === tab_id && told.url === name && (script_id = told.scriptId)));
   settleOnNavigation(run, async () => {
-    await dismissOpen(tab_id);
+    if ((await freeFromDialog(run)) === false) return false;
     return await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
   });
   run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));

@@ -38,7 +38,7 @@ export async function lastTold(caller, tab_id) {
 }
 
 export async function forgetTab(tab_id) {
-  await dropSettings((name) => name === `opener_of:${tab_id}` || name.startsWith(`told:${tab_id}:`));
+  await dropSettings((name) => name === `opener_of:${tab_id}` || name === `emulated:${tab_id}` || name.startsWith(`told:${tab_id}:`));
 }
 
 function nameOf(caller) {

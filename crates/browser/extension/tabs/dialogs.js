@@ -3,6 +3,7 @@
 // told as an event.
 
 import { CommandError, invalid } from "../commands/errors.js";
+import { isChanged, isHeld } from "./held.js";
 import { record } from "./observed.js";
 import { on, send } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
@@ -14,7 +15,8 @@ const watchers = new Set();
 
 export function watchDialogs() {
   on("Page.javascriptDialogOpening", onOpening);
-  on("Page.javascriptDialogClosed", (tab_id) => open.delete(tab_id));
+  on("Page.javascriptDialogClosed", onClosed);
+  on("detached", (tab_id) => open.delete(tab_id));
 }
 
 /** The dialog that is open in a tab, if one is. */
@@ -45,9 +47,42 @@ export async function setPolicy({ policy, dialog_policy, value }) {
   return { dialog_policy: wanted };
 }
 
-/** Frees a tab from a dialog that a stopped command left open. */
-export async function dismissOpen(tab_id) {
-  if (open.has(tab_id)) await send(tab_id, "Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
+/**
+ * What becomes of a dialog that is open when a command comes: an alert, which asks nothing, is closed unless
+ * dialogs are reported. Any other one is the user's, and holds the command off.
+ */
+export async function settleDialog(tab_id) {
+  const dialog = open.get(tab_id);
+  if (!dialog) return;
+  const is_reported = (await readSetting("dialog_policy", "dismiss")) === "report";
+  if (dialog.type === "alert" && !is_reported) return void (await close(tab_id, { accept: true }));
+  throw new CommandError("tool_failed", `the dialog is of the type ${dialog.type}: ${dialog.message}`, {
+    guarantee: "not_executed",
+    reason: "dialog_open",
+    hint: "answer it with interact {action: \"dialog\", accept: true or false}",
+  });
+}
+
+/** Frees a tab from a dialog that holds up a command which is to end; one that is reported stays, and is named. */
+export async function freeFromDialog(run) {
+  const dialog = open.get(run.tab_id);
+  if (!dialog) return;
+  if ((await readSetting("dialog_policy", "dismiss")) !== "report") return void (await close(run.tab_id, { accept: false }));
+  if (!run.is_dialog_named) run.ended.error.message += `; a dialog (${dialog.type}) is open in its tab and waits for interact {action: "dialog"}`;
+  run.is_dialog_named = true;
+  return false;
+}
+
+async function close(tab_id, answer) {
+  await send(tab_id, "Page.handleJavaScriptDialog", answer).catch(() => {});
+}
+
+/** A dialog that stood open was answered, by whomever. */
+function onClosed(tab_id, { result }) {
+  const dialog = open.get(tab_id);
+  open.delete(tab_id);
+  if (!dialog?.stays) return;
+  record({ kind: "dialog", tab_id, type: dialog.type, message: dialog.message, url: dialog.url, outcome: result ? "accepted" : "dismissed" });
 }
 
 async function onOpening(tab_id, { type, message, url, defaultPrompt }) {
@@ -56,10 +91,12 @@ async function onOpening(tab_id, { type, message, url, defaultPrompt }) {
   const policy = await readSetting("dialog_policy", "dismiss");
   // To dismiss `beforeunload` would stay on the page: the navigation that was asked for comes first.
   const is_accepted = policy === "accept" || type === "beforeunload";
-  const outcome = policy === "report" ? "open" : is_accepted ? "accepted" : "dismissed";
+  // Where no command is at work the user is, and what is left against its wish is not by one that only reads.
+  dialog.stays = policy === "report" || !isHeld(tab_id) || (type === "beforeunload" && !isChanged(tab_id));
+  const outcome = dialog.stays ? "open" : is_accepted ? "accepted" : "dismissed";
   record({ kind: "dialog", tab_id, type, message: dialog.message, url, outcome });
   for (const watcher of watchers) watcher(tab_id, { ...dialog, outcome });
-  if (policy === "report") return;
+  if (dialog.stays) return;
   await send(tab_id, "Page.handleJavaScriptDialog", { accept: is_accepted, promptText: is_accepted ? defaultPrompt : undefined }).catch(() => {});
   open.delete(tab_id);
 }

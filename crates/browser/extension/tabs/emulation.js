@@ -5,6 +5,7 @@
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
 import { attach, send } from "./sessions.js";
+import { readSetting, writeSetting } from "./settings.js";
 
 const MOBILE = (system, version) => `Mozilla/5.0 (${system}) ${version}`;
 const ANDROID = (model) => MOBILE(`Linux; Android 15; ${model}`, `AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${chromeVersion()} Mobile Safari/537.36`);
@@ -30,9 +31,9 @@ export const NETWORKS = {
 
 const holds = new Map();
 
-/** Whether a tab would lose something with the debugger. */
-export function isEmulated(tab_id) {
-  return holds.has(tab_id);
+/** Whether a tab would lose something with the debugger; an earlier service worker may have set it. */
+export async function isEmulated(tab_id) {
+  return holds.has(tab_id) || (await readSetting(`emulated:${tab_id}`, false));
 }
 
 export function forgetTab(tab_id) {
@@ -54,6 +55,7 @@ export async function emulate({ viewport, device, network, cpu }, { tab_id }) {
     throw new CommandError("tool_failed", `the browser does not emulate it: ${error.message}`, { guarantee: "unknown", reason: "browser_error", hint: "undo what was set with emulate {}" });
   }
   if (Object.keys(wanted).length === 0) holds.delete(tab_id);
+  await writeSetting(`emulated:${tab_id}`, holds.has(tab_id));
   return { emulated: wanted };
 }
 

@@ -11,7 +11,7 @@ const ATTACH_LIMIT_MS = 2000;
 const RESPONSIVE_MS = 150;
 const PAUSE_LIMIT_MS = 2000;
 const REFUSED_MS = 10 * 60_000;
-const IDLE_MS = 15 * 60_000;
+const RELEASE_MS = 10_000;
 const DEBUGGER = { maxScriptsCacheSize: 0 };
 const ENABLES = [
   ["Page.enable", {}],
@@ -107,11 +107,41 @@ export async function actAsFocused(tab_id) {
   await send(tab_id, "Emulation.setFocusEmulationEnabled", { enabled: true });
 }
 
-/** Gives up sessions that no command has used for long. */
-export function detachIdle(now = Date.now()) {
-  for (const [tab_id, session] of sessions) {
-    if (session.is_ready && now - session.used_at > IDLE_MS) chrome.debugger.detach({ tabId: tab_id }).catch(() => {});
+/** Whether pauses in a tab are this session's business: a page's own `debugger;` stops there only while they are. */
+export function pausesIn(tab_id, are_ours) {
+  if (isAttached(tab_id)) send(tab_id, "Debugger.setSkipAllPauses", { skip: !are_ours }).catch(() => {});
+}
+
+/** Lets a tab go a moment after its last command, unless it is needed then. */
+export function releaseSoon(tab_id, isNeeded) {
+  const session = sessions.get(tab_id);
+  if (!session) return;
+  const begun = (session.used_at = Date.now());
+  setTimeout(async () => {
+    if (!(await isNeeded(tab_id)) && session.used_at === begun) detach(tab_id);
+  }, RELEASE_MS);
+}
+
+/** Gives up the sessions that an earlier service worker left behind, and those that are needed no more. */
+export async function detachLeft(isNeeded) {
+  for (const { attached, tabId } of await chrome.debugger.getTargets()) {
+    if (!attached || tabId === undefined || (await isNeeded(tabId))) continue;
+    const session = sessions.get(tabId);
+    if (session === undefined || Date.now() - session.used_at >= RELEASE_MS) detach(tabId);
   }
+}
+
+/** Lets a tab go; the browser tells no one of that. Who attaches meanwhile waits for it. */
+function detach(tab_id) {
+  const session = sessionOf(tab_id);
+  forgetSession(session);
+  // One that is another program's stays where it is.
+  session.leaving = chrome.debugger.detach({ tabId: tab_id }).catch(() => {});
+}
+
+function forgetSession(session) {
+  Object.assign(session, { is_ready: false, ready: null });
+  for (const listener of listeners.get("detached") ?? []) listener(session.tab_id, {});
 }
 
 export function forgetTab(tab_id) {
@@ -127,8 +157,7 @@ export function watchDebugger() {
   chrome.debugger.onDetach.addListener(({ tabId: tab_id }, reason) => {
     const session = sessions.get(tab_id);
     if (!session) return;
-    session.is_ready = false;
-    session.ready = null;
+    forgetSession(session);
     if (reason === "canceled_by_user") session.refused_at = Date.now();
   });
 }
@@ -142,6 +171,7 @@ function onPaused(tab_id, params) {
 
 async function begin(session) {
   const { tab_id } = session;
+  await session.leaving;
   if (!(await within(ATTACH_LIMIT_MS, enable(tab_id)))) {
     // What keeps the thread may be a script of the service worker before this one.
     await stopScript(tab_id, (frames) => isLeftOver(tab_id, frames));
@@ -191,7 +221,7 @@ function notAttachable(message) {
 
 function sessionOf(tab_id) {
   let session = sessions.get(tab_id);
-  if (!session) sessions.set(tab_id, (session = { tab_id, ready: null, is_ready: false, used_at: Date.now(), refused_at: 0, on_pause: null }));
+  if (!session) sessions.set(tab_id, (session = { tab_id, ready: null, is_ready: false, used_at: Date.now(), refused_at: 0, on_pause: null, leaving: null }));
   return session;
 }
 

@@ -13,6 +13,11 @@ const COLLECT_MS = 60_000;
 
 const traced = new Map();
 
+/** Whether a tab would lose its trace with the debugger. */
+export function isTraced(tab_id) {
+  return traced.has(tab_id);
+}
+
 export function forgetTab(tab_id) {
   traced.delete(tab_id);
 }

@@ -77,6 +77,11 @@ const REASONS: &[Reason] = &[
     reason("web_store", "this tab shows the store of extensions", WEB_PAGE),
     reason("browser_error", "the browser reported a failure", None),
     reason("debugger_refused", "the user closed the debugger of this tab", None),
+    reason(
+        "dialog_open",
+        "a dialog is open in the tab and holds commands off",
+        Some("answer it with interact {action: \"dialog\", accept: true or false}"),
+    ),
     reason("element_not_ready", "the element is not there or cannot be acted on", SNAPSHOT),
     reason(
         "navigated",
