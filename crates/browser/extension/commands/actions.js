@@ -114,7 +114,8 @@ export async function perform(entry, run, server) {
 async function step(params, run) {
   const action = actionOf({ params });
   if (action.in !== "lane" || action.act === batch) throw invalid(`\`${params.action ?? params.what}\` is no step`);
-  // A step before it may have gone to another page.
+  // A step before it may have left a dialog open, or gone to another page.
+  await settleDialog(run.tab_id);
   if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
   if (action.needs) run.is_pdf = await checkKind(await chrome.tabs.get(run.tab_id), action.needs);
   if (!action.reads) takeInHand(run.tab_id);

@@ -63,11 +63,11 @@ export async function settleDialog(tab_id) {
   });
 }
 
-/** Frees a tab from a dialog that holds up a command which is to end; one that is reported stays, and is named. */
+/** Frees a tab from a dialog that holds up a command which is to end; one that is not ours to answer stays, and is named. */
 export async function freeFromDialog(run) {
   const dialog = open.get(run.tab_id);
   if (!dialog) return;
-  if ((await readSetting("dialog_policy", "dismiss")) !== "report") return void (await close(run.tab_id, { accept: false }));
+  if (!dialog.stays) return void (await close(run.tab_id, { accept: false }));
   if (!run.is_dialog_named) run.ended.error.message += `; a dialog (${dialog.type}) is open in its tab and waits for interact {action: "dialog"}`;
   run.is_dialog_named = true;
   return false;
