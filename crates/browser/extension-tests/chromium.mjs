@@ -12,9 +12,9 @@ const LIMIT_MS = 120_000;
 const FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-background-networking", "--remote-debugging-pipe"];
 
 /** Starts `chromium`, or what CHROMIUM names, with the extension of a folder. */
-export async function launch(extension = EXTENSION) {
+export async function launch(extension = EXTENSION, flags = []) {
   const profile = mkdtempSync(join(tmpdir(), "raincheck-page-"));
-  const child = spawn(process.env.CHROMIUM ?? "chromium", [...FLAGS, `--user-data-dir=${profile}`, `--load-extension=${extension}`, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+  const child = spawn(process.env.CHROMIUM ?? "chromium", [...FLAGS, ...flags, `--user-data-dir=${profile}`, `--load-extension=${extension}`, "about:blank"], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
   const gone = new Promise((resolve) => child.once("close", resolve));
   const answers = new Map();
   const listeners = new Set();

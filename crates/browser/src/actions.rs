@@ -27,6 +27,8 @@ pub(crate) enum Rule {
     One(&'static [&'static str]),
     /// At least one of them.
     Some(&'static [&'static str]),
+    /// All of them, or none.
+    Together(&'static [&'static str]),
 }
 
 /// Something that can be asked for.
@@ -187,7 +189,29 @@ pub(crate) const ACTIONS: &[Entry] = &[
     ),
     entry("trace_start", Place::Tab, &[], Rule::None),
     entry("trace_stop", Place::Tab, &[], Rule::None),
-    entry("batch", Place::Tab, &[needs("steps", List(&Members, MAX_STEPS))], Rule::None),
+    entry(
+        "page_tools",
+        Place::Tab,
+        &[
+            may("name", Name),
+            may("arguments", Members),
+            may("origin", Text),
+            may("schema_hash", Name),
+        ],
+        Rule::Together(&["name", "origin", "schema_hash"]),
+    ),
+    entry("record_start", Place::Tab, &[], Rule::None),
+    entry("record_stop", Place::Control, &[], Rule::None),
+    entry(
+        "batch",
+        Place::Tab,
+        &[
+            needs("steps", List(&Members, MAX_STEPS)),
+            may("values", Members),
+            may("recorded", Members),
+        ],
+        Rule::None,
+    ),
     entry("dialog", Place::Control, &[needs("accept", Flag), may("text", Text)], Rule::None),
 ];
 
@@ -231,6 +255,7 @@ pub(crate) const VIEWS: &[Entry] = &[
     entry("cookies", Place::Tab, &[], Rule::None),
     entry("downloads", Place::Control, &[may("filter", Text)], Rule::None),
     entry("request", Place::Control, &[needs("id", Name)], Rule::None),
+    entry("recording", Place::Control, &[], Rule::None),
     entry(
         "console",
         Place::Here,
@@ -266,6 +291,7 @@ pub(crate) const SETTINGS: &[Entry] = &[
         &[needs("engine", OneOf(&["auto", "debugger", "scripting"]))],
         Rule::None,
     ),
+    entry("webmcp", Place::Control, &[needs("shim", Flag)], Rule::None),
     entry(
         "limits",
         Place::Here,

@@ -100,6 +100,11 @@ impl Arguments {
         objects.cloned().map(Self::of).collect()
     }
 
+    /// Returns an object argument, as arguments of its own.
+    pub(crate) fn object(&self, name: &str) -> Option<Self> {
+        self.0.get(name)?.as_object().cloned().map(Self::of)
+    }
+
     /// Returns a whole number.
     pub(crate) fn whole(&self, name: &str) -> Option<i64> {
         whole(self.0.get(name)?)
@@ -178,6 +183,20 @@ impl Arguments {
         }
         let count = if is_exact { "exactly one" } else { "at least one" };
         let words = format!("`{what}` needs {count} of {}", list(names.iter().copied()));
+        Err(Error::new(Kind::InvalidParams, words))
+    }
+
+    /// Checks that several arguments are all there, or none of them.
+    pub(crate) fn check_together(&self, what: &str, names: &[&'static str]) -> Result<(), Error> {
+        let missing: Vec<&str> = names.iter().copied().filter(|name| !self.has(name)).collect();
+        if missing.is_empty() || missing.len() == names.len() {
+            return Ok(());
+        }
+        let words = format!(
+            "`{what}` takes {} together, and there is no {}",
+            list(names.iter().copied()),
+            list(missing.into_iter())
+        );
         Err(Error::new(Kind::InvalidParams, words))
     }
 }

@@ -10,8 +10,8 @@ use crate::arguments::{Arguments, Field, Form};
 use crate::files;
 use crate::settings::Shows;
 
-/// What is not one of several steps: what answers with an image or a file, and what has steps.
-const ALONE: &[&str] = &["batch", "screenshot", "pdf"];
+/// What is not one of several steps: what answers with an image or a file, and what is about steps.
+const ALONE: &[&str] = &["batch", "record_start", "screenshot", "pdf"];
 
 /// What a call is checked against.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,7 @@ impl Bounds<'_> {
             Rule::AtMostOne(_) => {}
             Rule::One(names) => arguments.check_one_of(entry.name, names, true)?,
             Rule::Some(names) => arguments.check_one_of(entry.name, names, false)?,
+            Rule::Together(names) => arguments.check_together(entry.name, names)?,
         }
         for field in entry.fields.iter().filter(|field| field.form == Form::Address) {
             if let Some(address) = arguments.text(field.name) {
@@ -55,7 +56,9 @@ impl Bounds<'_> {
         for (n, name) in arguments.texts("files").iter().enumerate() {
             files::check(&format!("files[{n}]"), self.files_dir, name)?;
         }
-        for (n, step) in arguments.objects("steps").into_iter().enumerate() {
+        let steps = arguments.objects("steps");
+        check_values(arguments, &steps)?;
+        for (n, step) in steps.into_iter().enumerate() {
             self.step(&step).map_err(|error| {
                 let message = format!("`steps[{n}]`: {}", error.message);
                 Error { message: message.into(), ..error }
@@ -91,6 +94,30 @@ impl Bounds<'_> {
         let entry = step.choice(chooser, &known, |entry| entry.name, &[])?;
         self.check(step, (chooser, entry), &[])
     }
+}
+
+/// Checks that there is a value for every name that a recorded step has in the place of a secret.
+fn check_values(arguments: &Arguments, steps: &[Arguments]) -> Result<(), Error> {
+    let values = arguments.object("values");
+    let has = |name: &str| values.as_ref().is_some_and(|values| values.text(name).is_some());
+    for step in steps {
+        let fields = step.objects("fields");
+        let texts = std::iter::once(step).chain(&fields);
+        let texts = texts.flat_map(|each| [each.text("text"), each.text("value")]).flatten();
+        if let Some(name) = texts.filter_map(name_in).find(|name| !has(name)) {
+            let words = format!("`values.{name}` is missing: a recorded step types it");
+            let hint = format!("pass values {{\"{name}\": the text that was not recorded}}");
+            return Err(Error::new(Kind::InvalidParams, words).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the name in `{{secret:NAME}}`.
+fn name_in(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("{{secret:")?.strip_suffix("}}")?;
+    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
+    (1..=40).contains(&name.len()).then_some(name).filter(|it| it.bytes().all(is_of_name))
 }
 
 /// Tells whether a call takes files, so that its check looks at the disk.
@@ -143,6 +170,20 @@ mod tests {
             (r##"{"action":"batch","steps":[{"action":"click"}]}"##, "`steps[0]`"),
             (r##"{"action":"batch","steps":[{"action":"reload","tab_id":7}]}"##, "`tab_id`"),
             (r##"{"action":"batch","steps":["reload"]}"##, "`steps[0]`"),
+            (r##"{"action":"page_tools","name":"add","origin":"http://a"}"##, "`schema_hash`"),
+            (r##"{"action":"batch","steps":[{"action":"record_start"}]}"##, "`steps[0]`"),
+            (
+                r##"{"action":"batch","steps":[{"action":"fill","selector":"#a","text":"{{secret:a}}"}]}"##,
+                "`values.a`",
+            ),
+            (
+                r##"{"action":"batch","values":{"a":null},"steps":[{"action":"fill_form","fields":[{"selector":"#a","value":"{{secret:a}}"}]}]}"##,
+                "`values.a`",
+            ),
+            (
+                r##"{"action":"page_tools","name":"add","origin":"http://a","schema_hash":"0","arguments":[1]}"##,
+                "`arguments`",
+            ),
         ] {
             let error = check(inputs).expect_err(inputs);
             assert_eq!(error.kind, Kind::InvalidParams, "{inputs}");
@@ -152,6 +193,9 @@ mod tests {
             r##"{"action":"click","ref":"e1","button":"right","count":2,"modifiers":["Shift"]}"##,
             r##"{"action":"drag","from":{"ref":"e1"},"to":{"x":1,"y":2.5}}"##,
             r##"{"action":"fill_form","fields":[{"ref":"e1","value":true},{"selector":"#a","value":["b"]}]}"##,
+            r##"{"action":"batch","values":{"a":"x"},"recorded":{"n_steps":1},"steps":[{"action":"fill","selector":"#a","text":"{{secret:a}}"}]}"##,
+            r##"{"action":"page_tools","name":"add","origin":"http://a","schema_hash":"0","arguments":{}}"##,
+            r##"{"action":"page_tools"}"##,
             r##"{"action":"batch","steps":[{"action":"click","ref":"e1"},{"what":"snapshot"},{"what":"click","ref":"e2"}]}"##,
         ] {
             check(inputs).unwrap_or_else(|error| panic!("{inputs}: {error}"));

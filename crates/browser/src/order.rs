@@ -18,7 +18,16 @@ use crate::specs;
 const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_commands"];
 
 /// What is done to no tab that was there before.
-const ABOUT_NO_TAB: &[&str] = &["tab_new", "tabs", "downloads", "dialog_policy", "engine"];
+const ABOUT_NO_TAB: &[&str] = &[
+    "tab_new",
+    "record_stop",
+    "recording",
+    "tabs",
+    "downloads",
+    "dialog_policy",
+    "engine",
+    "webmcp",
+];
 
 /// A tool of the set.
 pub(crate) struct Named {

@@ -30,7 +30,7 @@ const CONFIGURE_ABOUT: &str = "Sets your tab (tab_id; none: the one in front, on
      clears what was recorded. Answers with what holds now.";
 
 const INTERACT_SCHEMA: &str = r#"{"type":"object","properties":{
-"action":{"type":"string","enum":["execute_js","navigate","back","forward","reload","tab_new","tab_close","tab_select","click","hover","type","fill","press","select","fill_form","upload","drag","scroll","wait_for","emulate","trace_start","trace_stop","batch","dialog"]},
+"action":{"type":"string","enum":["execute_js","navigate","back","forward","reload","tab_new","tab_close","tab_select","click","hover","type","fill","press","select","fill_form","upload","drag","scroll","wait_for","emulate","trace_start","trace_stop","page_tools","record_start","record_stop","batch","dialog"]},
 "tab_id":{"type":"integer","description":"Default: the tab you used or opened last"},
 "browser_id":{"type":"string","description":"Of observe health, with several browsers"},
 "wait_ms":{"type":"integer","minimum":0,"description":"How long to wait for the end; 0 answers at once"},
@@ -50,11 +50,13 @@ const INTERACT_SCHEMA: &str = r#"{"type":"object","properties":{
 "files":{"type":"array","items":{"type":"string"},"description":"upload: below the folder files_dir of the configuration"},
 "viewport":{"type":"object","description":"emulate: {width, height, scale, mobile}; emulate alone undoes all"},"device":{"type":"string","enum":["phone","iphone","tablet","laptop","desktop"]},"network":{"type":"string","enum":["offline","slow_3g","fast_3g","slow_4g","fast_4g"]},"cpu":{"type":"integer","description":"Times slower"},
 "steps":{"type":"array","items":{"type":"object"},"description":"batch: {action or what, …} of one tab; stops at the first failure"},
+"values":{"type":"object","description":"batch: by NAME, for {{secret:NAME}}"},"recorded":{"type":"object"},
+"name":{"type":"string","description":"page_tools: calls it, as listed; none lists"},"arguments":{"type":"object"},"schema_hash":{"type":"string"},
 "accept":{"type":"boolean","description":"dialog"}},
 "required":["action"],"additionalProperties":false}"#;
 
 const OBSERVE_SCHEMA: &str = r#"{"type":"object","properties":{
-"what":{"type":"string","enum":["command_result","pending_commands","failed_commands","snapshot","page_text","screenshot","pdf","tabs","request","downloads","storage","cookies","console","network","dialogs","events","health"]},
+"what":{"type":"string","enum":["command_result","pending_commands","failed_commands","snapshot","page_text","screenshot","pdf","tabs","request","recording","downloads","storage","cookies","console","network","dialogs","events","health"]},
 "correlation_id":{"type":"string"},
 "wait_ms":{"type":"integer","minimum":0},
 "timeout_ms":{"type":"integer","minimum":1},
@@ -71,10 +73,10 @@ const OBSERVE_SCHEMA: &str = r#"{"type":"object","properties":{
 "required":["what"],"additionalProperties":false}"#;
 
 const CONFIGURE_SCHEMA: &str = r#"{"type":"object","properties":{
-"what":{"type":"string","enum":["default_tab","dialog_policy","engine","limits","clear"]},
+"what":{"type":"string","enum":["default_tab","dialog_policy","engine","webmcp","limits","clear"]},
 "tab_id":{"type":"integer"},"browser_id":{"type":"string"},
 "policy":{"type":"string","enum":["accept","dismiss","report"]},
-"engine":{"type":"string","enum":["auto","debugger","scripting"]},
+"engine":{"type":"string","enum":["auto","debugger","scripting"]},"shim":{"type":"boolean","description":"Gives pages modelContext"},
 "result_ttl_s":{"type":"number"},"accept_ms":{"type":"number"},"run_ms":{"type":"number"},"queue_timeout_s":{"type":"number"},
 "target":{"type":"string","enum":["console","network","dialogs","events","all"]},
 "wait_ms":{"type":"integer","minimum":0}},

@@ -201,12 +201,15 @@ mod tests {
             "tab_new",
             "tab_close",
             "tab_select",
+            "record_stop",
             "dialog",
             "tabs",
             "downloads",
             "request",
+            "recording",
             "dialog_policy",
             "engine",
+            "webmcp",
         ];
         assert_eq!(names, known);
         assert!(of(lanes::CONTROL).0 > 1);

@@ -5,6 +5,7 @@
 
 mod acting;
 mod batches;
+mod declared;
 mod device;
 mod guarded;
 mod hard;
@@ -13,6 +14,7 @@ mod pages;
 #[path = "../../src/demo/chromium.rs"]
 mod program;
 mod reading;
+mod recorded;
 mod tabs;
 mod traces;
 mod traffic;

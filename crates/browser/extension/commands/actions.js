@@ -12,12 +12,14 @@ import { closeTab, listTabs, newTab, selectTab, targetTab } from "../tabs/tabs.j
 import { checkShown } from "../tabs/urls.js";
 import { listDownloads } from "../tabs/downloads.js";
 import { emulate } from "../tabs/emulation.js";
+import { recorderOf, showRecording, startRecording, stopRecording, withValues } from "../tabs/recording.js";
 import { startTrace, stopTrace } from "../tabs/trace.js";
 import { requestOf } from "../tabs/requests.js";
 import { drag } from "../page/drag.js";
 import { fillForm } from "../page/form.js";
 import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
 import { pdf } from "../page/pdf.js";
+import { pageTools, setPageTools } from "../page/tools.js";
 import { pageText, screenshot, snapshot, waitFor } from "../page/read.js";
 import { cookies, storage } from "../page/storage.js";
 import { executeJs, setEngine } from "../page/script.js";
@@ -58,6 +60,10 @@ const ACTIONS = {
   emulate: { in: "lane", act: emulate },
   trace_start: { in: "lane", act: startTrace },
   trace_stop: { in: "lane", act: stopTrace },
+  page_tools: { in: "lane", needs: "page", act: pageTools },
+  record_start: { in: "lane", act: startRecording, reads: true },
+  record_stop: { in: "browser", act: stopRecording },
+  recording: { in: "browser", act: showRecording },
   batch: { in: "lane", act: batch },
   pdf: { in: "lane", needs: "page", act: pdf, reads: true },
   storage: { in: "lane", needs: "page", act: storage, reads: true },
@@ -71,6 +77,7 @@ const ACTIONS = {
   tabs: { in: "browser", act: listTabs },
   dialog_policy: { in: "browser", act: setPolicy },
   engine: { in: "browser", act: setEngine },
+  webmcp: { in: "browser", act: setPageTools },
 };
 
 /** The tab of a command and the lane it waits in; fails for a tab that is gone. From now on it is the caller's. */
@@ -99,15 +106,18 @@ export async function perform(entry, run, server) {
     run.onStop((status) => (status === "error" ? true : freeFromDialog(run)));
     stopWith(action, run);
   }
+  run.recorder = action.in === "lane" ? await recorderOf(run, entry.params) : null;
+  let result;
   try {
-    const result = await action.act(entry.params, run);
+    result = await action.act(entry.params, run);
     if (run.opening) await settleOpened(run);
-    return result;
   } finally {
     // What the command caused is there to be read before its end is.
     await sendNow(EVENTS_MS);
     if (action.in === "lane") await checkShown(run.tab_id, run.own_port, "executed");
   }
+  if (!run.ended) await run.recorder?.note(entry.params);
+  return result;
 }
 
 /** One step of several, in the lane of all. */
@@ -120,13 +130,20 @@ async function step(params, run) {
   if (action.needs) run.is_pdf = await checkKind(await chrome.tabs.get(run.tab_id), action.needs);
   if (!action.reads) takeInHand(run.tab_id);
   stopWith(action, run);
+  run.recorder = await recorderOf(run, params);
   const result = await action.act(params, run);
   await checkShown(run.tab_id, run.own_port, "executed");
+  if (!run.ended) await run.recorder?.note(params);
   return result;
 }
 
-async function batch({ steps }, run) {
-  return await inSteps(steps, run, step);
+/** `values` are what a recorded script names and does not hold. */
+async function batch({ steps, values = {} }, run) {
+  const filled = withValues(steps, (name) => {
+    if (typeof values[name] !== "string") throw invalid(`\`values.${name}\` is missing; a step types it`);
+    return values[name];
+  });
+  return await inSteps(filled, run, step);
 }
 
 function stopWith({ act }, run) {

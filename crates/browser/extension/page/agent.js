@@ -318,7 +318,7 @@ globalThis.raincheckAgent ??= (() => {
     return {};
   }
 
-  const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot, ...globalThis.raincheckFields({ fill, select, isSecret, originOf }) };
+  const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot, ...globalThis.raincheckFields({ fill, select, isSecret, originOf }), ...globalThis.raincheckTargets({ ...globalThis.raincheckDom, isSecret, originOf }) };
 
   /** Answers `{value}`, or `{missing, acted?}` for what is not in the page, or `{error}` for what cannot be asked. */
   return async (method, args) => {

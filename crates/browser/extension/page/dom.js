@@ -273,7 +273,7 @@ globalThis.raincheckDom ??= (() => {
 
   return {
     Missing, INTERACTIVE, NAME_FROM_CONTENT, CHECKABLE, FRAMES, TARGETS, NOT_TYPED, counter,
-    attr, has, fits, nearest, one, rootOf, rectsOf, rectOf, tagOf, typeOf, kindOf, documentOf, viewOf, isConnected, inside, allIn, isHtml,
+    attr, has, fits, nearest, one, rootOf, rectsOf, rectOf, tagOf, parentOf, typeOf, kindOf, documentOf, viewOf, isConnected, inside, allIn, isHtml,
     find, query, innersOf, innerOf, shownIn, isVisible, focused, hasFocus, refOf, indexOf, pathTo,
     describe, roleOf, nameOf, valueOf, isEditable, squeeze,
   };

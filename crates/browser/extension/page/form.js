@@ -38,6 +38,7 @@ async function put(run, { target, value, origin }, limit) {
   const asked = { ...target, value, names_origin: origin !== undefined };
   for (;;) {
     let why;
+    await run.recorder?.reached(target);
     try {
       const { value: told } = await askWhere(run, "put", asked);
       if (told.asks) {

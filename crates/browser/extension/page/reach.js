@@ -8,7 +8,7 @@ import { frameOfRef, framesOf, ownFrames, pointInTab } from "./frames.js";
 const POLL_MS = [20, 50, 100, 100, 200];
 const ELEMENT_MS = 5000;
 const STILL_MS = 30;
-const READS = new Set(["snapshot", "text", "size", "check", "value"]);
+const READS = new Set(["snapshot", "text", "size", "check", "value", "stable"]);
 const MAX_READS = 3;
 
 /** Calls one method of the agent of a frame: that of the ref, else the given one, else the page's own. */
@@ -66,7 +66,10 @@ export async function reach(run, args, needs) {
     const { reply, frame_id } = await locate(run, picked, needs);
     const place = reply.value && reply.value.why === undefined ? await inTab(run, reply.value, frame_id, needs) : null;
     const is_there = place !== null && place.why === undefined;
-    if (is_there && before && isNear(before, place)) return { ...place, at: { ...picked, frame_id } };
+    if (is_there && before && isNear(before, place)) {
+      await run.recorder?.reached(picked, frame_id);
+      return { ...place, at: { ...picked, frame_id } };
+    }
     if (reply.error !== undefined) throw invalid(reply.error);
     if (reply.gone && !(reply.gone.reason === "navigated")) throw reply.gone;
     if (run.ended) return new Promise(() => {});

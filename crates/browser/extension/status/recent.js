@@ -123,10 +123,11 @@ export class Recent {
 
 /** What a command is about, in one line. What is typed or answered is told by its length. */
 export function detailOf(params) {
-  const { action = params.what, url, ref, selector, script, text: words, key, value, accept } = params;
+  const { action = params.what, url, ref, selector, script, text: words, key, value, accept, name } = params;
   const parts = [];
   if (typeof url === "string") parts.push(url);
   if (typeof script === "string") parts.push(script);
+  if (action === "page_tools" && typeof name === "string") parts.push(name);
   if (typeof (ref ?? selector) === "string") parts.push(ref ?? selector);
   // A single character may be one of a secret that is pressed key by key.
   if (typeof key === "string") parts.push([...key].length > 1 ? key : "one character");

@@ -41,6 +41,7 @@ export async function forgetTab(tab_id) {
   await dropSettings((name) => name === `opener_of:${tab_id}` || name === `emulated:${tab_id}` || name.startsWith(`told:${tab_id}:`));
 }
 
-function nameOf(caller) {
+/** What a caller is known by. */
+export function nameOf(caller) {
   return caller?.connection === undefined ? `${caller?.owner ?? ""}` : `${caller.owner}/${caller.connection}`;
 }

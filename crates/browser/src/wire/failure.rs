@@ -39,6 +39,9 @@ const fn reason(word: &'static str, message: &'static str, hint: Option<&'static
 const LIST_TABS: Option<&str> =
     Some("list the open tabs with observe {what: \"tabs\"} and pass one of their tab_id");
 const SNAPSHOT: Option<&str> = Some("take a snapshot to see what is on the page");
+const LIST_TOOLS: Option<&str> = Some(
+    "list the page's tools with interact {action: \"page_tools\"}, read what they say now, and pass the origin and schema_hash of that list",
+);
 const WEB_PAGE: Option<&str> = Some("navigate to a web page first");
 
 /// Every cause that the extension names. Another one is quoted.
@@ -121,11 +124,37 @@ const REASONS: &[Reason] = &[
         ),
     ),
     reason("page_error", "the page could not do it", SNAPSHOT),
+    reason(
+        "no_page_tool",
+        "the page declares no tool of this name; nothing was called",
+        LIST_TOOLS,
+    ),
+    reason(
+        "page_tool_ambiguous",
+        "several frames of this origin declare the same tool; nothing was called",
+        Some("act on what the frames show, by refs of a snapshot"),
+    ),
+    reason(
+        "page_tool_changed",
+        "what the tool says of itself is not what schema_hash stands for; nothing was called",
+        LIST_TOOLS,
+    ),
+    reason("page_tool_failed", "the page's tool failed", SNAPSHOT),
+    reason(
+        "page_tool_origin",
+        "the tool is declared by another origin than `origin`; nothing was called",
+        LIST_TOOLS,
+    ),
     reason("page_not_scriptable", "this page cannot be read", WEB_PAGE),
     reason(
         "paused",
         "the user has paused commands in this browser",
         Some("ask the user to press Resume on the extension's page, then call again"),
+    ),
+    reason(
+        "recording_state",
+        "there is no recording to stop or to show, or one is under way already",
+        Some("start one with interact {action: \"record_start\"}, or stop it with record_stop"),
     ),
     reason("script_error", "the script threw an error", None),
     reason(

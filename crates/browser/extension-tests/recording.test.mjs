@@ -1,0 +1,140 @@
+// A session as a script [BROWSER-58, BROWSER-59]: what is noted of an act, what never is, and what a replay puts in.
+
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+
+import { Area } from "./fakes.mjs";
+
+const CALLER = { owner: "me", connection: "c" };
+let elements;
+
+/** `elements`: what the agent says of a target, by its ref or selector. */
+function browser() {
+  const area = new Area();
+  const onCommitted = { addListener() {}, removeListener() {} };
+  globalThis.chrome = {
+    storage: { session: area },
+    tabs: { get: async () => ({ url: "https://a.example/form" }) },
+    webNavigation: { onCommitted, getAllFrames: async () => [{ frameId: 0, parentFrameId: -1, url: "https://a.example/" }] },
+    scripting: {
+      async executeScript({ args: [method, { ref, selector }] }) {
+        if (method === "keysAreSecret") return [{ result: { value: { is_secret: elements.focus === "secret" } } }];
+        const found = elements[ref ?? selector];
+        return [{ result: found ? { value: { selectors: found.selectors ?? [], is_secret: found.is_secret ?? false, origin: "https://a.example", field: found.field ?? "" } } : { missing: `no element matches ${selector}` } }];
+      },
+    },
+  };
+}
+
+const { startRecording, stopRecording, showRecording, recorderOf, scriptOf, namesIn, withValues } = await import("../extension/tabs/recording.js");
+const { dropSettings } = await import("../extension/tabs/settings.js");
+const run = (more = {}) => ({ caller: CALLER, tab_id: 7, ended: null, ...more });
+
+beforeEach(async () => {
+  browser();
+  await chrome.storage.session.set({ "setting:recording:me/c": null });
+  await dropSettings(() => true);
+  elements = { e1: { selectors: ["#name"] }, e2: { selectors: ['[name="pw"]'], is_secret: true, field: "User Pw" }, e3: { selectors: [] }, "#own": { selectors: ["#own"] } };
+});
+
+/** Records acts and returns the script. */
+async function recorded(...acts) {
+  await startRecording({}, run());
+  for (const params of acts) await (await recorderOf(run(), params))?.note(params);
+  return await stopRecording({}, run());
+}
+
+test("a step is a call whose target is no ref", async () => {
+  const script = await recorded(
+    { action: "click", ref: "e1", button: "right", tab_id: 7, wait_ms: 5, idempotency_key: "k" },
+    { action: "fill", ref: "e1", text: "Ada" },
+    { action: "navigate", url: "https://a.example/next" },
+    { what: "snapshot" },
+    { action: "page_tools" },
+    { action: "drag", from: { ref: "e1" }, to: { x: 1, y: 2 } },
+  );
+  assert.deepEqual(script, {
+    action: "batch",
+    steps: [
+      { action: "click", button: "right", selector: "#name" },
+      { action: "fill", text: "Ada", selector: "#name" },
+      { action: "navigate", url: "https://a.example/next" },
+      { action: "drag", from: { selector: "#name" }, to: { x: 1, y: 2 } },
+    ],
+    recorded: { url: "https://a.example/form", n_steps: 4 },
+  });
+});
+
+test("a secret is never noted: a name stands in its place, and its origin with it", async () => {
+  const script = await recorded(
+    { action: "fill", ref: "e2", text: "hunter2" },
+    { action: "type", ref: "e2", text: "hunter2" },
+    { action: "fill_form", fields: [{ ref: "e1", value: "Ada" }, { ref: "e2", value: "hunter2" }] },
+    { action: "fill", ref: "e1", text: "hunter2", secret: true },
+    // What is not there any more may have been a secret.
+    { action: "fill", selector: "#gone", text: "hunter2" },
+  );
+  assert.ok(!JSON.stringify(script).includes("hunter2"), JSON.stringify(script));
+  assert.deepEqual(script.values, { user_pw: null, user_pw_2: null, user_pw_3: null, secret: null, secret_2: null });
+  assert.deepEqual(script.steps[0], { action: "fill", text: "{{secret:user_pw}}", selector: '[name="pw"]', origin: "https://a.example" });
+  assert.deepEqual(script.steps[2].fields[1], { selector: '[name="pw"]', value: "{{secret:user_pw_3}}" });
+  assert.equal(script.steps[2].origin, "https://a.example");
+  assert.equal(script.steps[4].selector, "#gone");
+});
+
+test("single keys are noted unless they go where a secret is typed", async () => {
+  elements.focus = "secret";
+  const script = await recorded({ action: "press", key: "h" }, { action: "press", key: "Enter" });
+  assert.deepEqual(script.steps, [{ action: "press", key: "Enter" }]);
+  assert.deepEqual([script.recorded.n_left_out, script.recorded.left_out.length], [1, 1]);
+});
+
+test("a page that is held up holds up no command: what it did not say is not noted", async () => {
+  const { executeScript } = chrome.scripting;
+  chrome.scripting.executeScript = async (asked) => (asked.args[0] === "keysAreSecret" ? await new Promise(() => {}) : await executeScript(asked));
+  const script = await recorded({ action: "press", key: "h" }, { action: "press", key: "Enter" });
+  assert.deepEqual([script.steps.length, script.recorded.n_left_out], [1, 1]);
+});
+
+test("what no selector means alone is left out, and that is said", async () => {
+  const script = await recorded({ action: "click", ref: "e3" }, { action: "click", ref: "e9" }, { action: "click", selector: "#own" });
+  assert.deepEqual(script.steps, [{ action: "click", selector: "#own" }]);
+  assert.equal(script.recorded.n_left_out, 2);
+});
+
+test("a recording is of one tab and one caller, and bounded", async () => {
+  await startRecording({}, run());
+  await assert.rejects(startRecording({}, run()), { reason: "recording_state", guarantee: "not_executed" });
+  const params = { action: "execute_js", script: "x".repeat(20_000) };
+  assert.equal(await recorderOf(run({ tab_id: 8 }), params), null);
+  assert.equal(await recorderOf(run({ caller: { owner: "you", connection: "c" } }), params), null);
+  for (let n = 0; n < 8; n++) await (await recorderOf(run(), params)).note(params);
+  const { n_steps, script } = await showRecording({}, run());
+  assert.equal(n_steps, 6);
+  assert.equal(script.recorded.n_left_out, 2);
+  await stopRecording({}, run());
+  assert.equal(await recorderOf(run(), params), null);
+  await assert.rejects(stopRecording({}, run()), { reason: "recording_state" });
+});
+
+test("more steps than a batch takes are several batches, each with the values that it takes", () => {
+  const steps = Array.from({ length: 120 }, (_, n) => ({ action: "fill", selector: "#a", text: n === 119 ? "{{secret:last}}" : "x" }));
+  const script = scriptOf({ steps, url: "u", left_out: [], n_left_out: 0 });
+  assert.deepEqual(script.map((batch) => batch.steps.length), [50, 50, 20]);
+  assert.deepEqual(script.map((batch) => batch.values), [undefined, undefined, { last: null }]);
+});
+
+test("values go into the places of their names, and nowhere else", () => {
+  const steps = [{ action: "fill", selector: "{{secret:a}}", text: "{{secret:a}}" }, { action: "fill_form", fields: [{ selector: "#b", value: "{{secret:b}}" }] }, { action: "fill", text: "say {{secret:a}}" }];
+  assert.deepEqual(namesIn(steps), ["a", "b"]);
+  assert.deepEqual(withValues(steps, (name) => name.toUpperCase()), [
+    { action: "fill", selector: "{{secret:a}}", text: "A" },
+    { action: "fill_form", fields: [{ selector: "#b", value: "B" }] },
+    { action: "fill", text: "say {{secret:a}}" },
+  ]);
+});
+
+test("a text that looks like a name is named itself", async () => {
+  const script = await recorded({ action: "fill", ref: "e1", text: "{{secret:x}}" });
+  assert.deepEqual([script.steps[0].text, script.values], ["{{secret:secret}}", { secret: null }]);
+});

@@ -1,0 +1,176 @@
+// The tools that a page declares [BROWSER-56, BROWSER-57]: what is told of them is bounded, and a call is bound to what was told.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { abortDeclared, callDeclared, listDeclared } from "../extension/page/declared.js";
+import { choose, hashOf, pageTools, shownTools } from "../extension/page/tools.js";
+import { Run } from "../extension/commands/run.js";
+
+const ORIGIN = "https://a.example";
+const schema = { type: "object", properties: { a: { type: "number" } } };
+const add = { name: "add", description: "Adds", schema };
+
+async function listed(tools, frame_id = 0, origin = ORIGIN) {
+  return { frame_id, origin, tools: await Promise.all(tools.map(async (tool) => ({ origin, ...tool, schema_hash: await hashOf(tool) }))) };
+}
+
+test("a hash is the same in whatever order members stand, and another one for another word", async () => {
+  const hash = await hashOf(add);
+  assert.match(hash, /^[0-9a-f]{32}$/);
+  assert.equal(await hashOf({ schema: { properties: schema.properties, type: "object" }, description: "Adds", name: "add" }), hash);
+  for (const other of [{ description: "Adds." }, { name: "Add" }, { schema: { type: "object" } }, { annotations: { readOnlyHint: true } }, { title: "x" }]) {
+    assert.notEqual(await hashOf({ ...add, ...other }), hash);
+  }
+});
+
+test("a list is bounded in number and in characters, and says what is missing", async () => {
+  const many = await listed(Array.from({ length: 150 }, (_, n) => ({ ...add, name: `add${n}` })));
+  const { tools, left_out } = shownTools([many]);
+  assert.equal(tools.length, 100);
+  assert.match(left_out[0], /^50 tools/);
+
+  const long = await listed(Array.from({ length: 90 }, (_, n) => ({ name: `t${n}`, description: "x".repeat(5000) })));
+  const told = shownTools([long]);
+  assert.ok(JSON.stringify(told).length < 50_000);
+  assert.match(told.tools[0].description, /\[cut: 4000 more characters\]$/);
+  assert.match(told.left_out[0], /^\d+ tools/);
+
+  const large = await listed([{ name: "large", schema: { enum: Array(9000).fill("x") } }, { name: "huge", schema: { enum: Array(90_000).fill("x") } }]);
+  const shown = shownTools([large]);
+  assert.equal(shown.tools[0].schema, undefined);
+  assert.ok(shown.tools[0].schema_chars > 8000);
+  assert.match(shown.left_out[0], /^1 tools: .*too long/);
+});
+
+test("a call means the tool that was listed, or none", async () => {
+  const page = await listed([add]);
+  const { schema_hash } = page.tools[0];
+  const asked = { name: "add", origin: ORIGIN, schema_hash };
+  assert.equal(choose([page], asked).frame_id, 0);
+  const changed = await listed([{ ...add, description: "Deletes" }]);
+  const moved = await listed([add], 0, "https://b.example");
+  const frames = [await listed([add], 3), await listed([add], 5)];
+  for (const [documents, reason] of [
+    [[], "no_page_tool"],
+    [[changed], "page_tool_changed"],
+    [[moved], "page_tool_origin"],
+    [frames, "page_tool_ambiguous"],
+  ]) {
+    assert.throws(() => choose(documents, asked), { reason, guarantee: "not_executed" });
+  }
+  // The page's own comes before those of frames.
+  assert.equal(choose([page, ...frames], asked).frame_id, 0);
+  assert.equal(choose([changed, frames[0]], asked).frame_id, 3);
+  // What is too large to be bound is never called, whatever hash is passed.
+  const huge = { ...page, tools: [{ ...page.tools[0], schema_hash: null }] };
+  for (const given of [null, undefined, schema_hash]) assert.throws(() => choose([huge], { ...asked, schema_hash: given }), { reason: "page_tool_changed" });
+});
+
+/** A page whose own `modelContext` has these tools, as the two functions see it. */
+function pageOf(context, testing) {
+  const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+  Object.defineProperty(globalThis, "navigator", { configurable: true, value: { modelContextTesting: testing } });
+  Object.assign(globalThis, { self: { origin: ORIGIN }, window: globalThis, document: { modelContext: context } });
+  return () => {
+    if (before) Object.defineProperty(globalThis, "navigator", before);
+    else delete globalThis.navigator;
+    for (const name of ["self", "window", "document"]) delete globalThis[name];
+  };
+}
+
+test("every draft's way to list and to call is known, and a tool that changed is not called", async () => {
+  const text = JSON.stringify(schema);
+  const called = [];
+  const execute = async (input) => (called.push(input), JSON.stringify({ sum: input.a + 1 }));
+  const tool = { name: "add", description: "Adds", inputSchema: schema };
+  const ways = {
+    objects: [{ getTools: async () => [tool], executeTool: async (_, input) => execute(JSON.parse(JSON.stringify(input))) }],
+    texts: [{ getTools: async () => [{ ...tool, inputSchema: text }], executeTool: async (_, input) => execute(JSON.parse(input)) }],
+    "as a server": [{ listTools: () => ({ tools: [tool] }), callTool: async ({ arguments: input }) => execute(input) }],
+    "for tests": [undefined, { listTools: () => [{ ...tool, inputSchema: text }], executeTool: async (_, input) => execute(JSON.parse(input)) }],
+  };
+  for (const [name, [context, testing]] of Object.entries(ways)) {
+    const leave = pageOf(context, testing);
+    const told = await listDeclared(false, false, 10);
+    assert.deepEqual(told.tools.map((one) => one.name), ["add"], name);
+    const [{ way, description, schema: given }] = told.tools;
+    const wanted = { way, name: "add", description, schema: given };
+    assert.deepEqual(await callDeclared(wanted, { a: 2 }, '{"a":2}', "key"), { value: '{"sum":3}' }, name);
+    const n = called.length;
+    assert.deepEqual(await callDeclared({ ...wanted, description: "Other" }, { a: 2 }, '{"a":2}', "key"), { changed: "other" }, name);
+    assert.deepEqual(await callDeclared({ ...wanted, schema: { type: "object" } }, { a: 2 }, '{"a":2}', "key"), { changed: "other" }, name);
+    assert.deepEqual(await callDeclared({ ...wanted, name: "none" }, { a: 2 }, '{"a":2}', "key"), { changed: "gone" }, name);
+    assert.equal(called.length, n, name);
+    leave();
+  }
+});
+
+test("a list is cut off in the page already, and a context that fails is said", async () => {
+  let leave = pageOf({ getTools: async () => Array.from({ length: 7 }, (_, n) => ({ name: `t${n}`, description: "x" })) });
+  const told = await listDeclared(false, false, 3);
+  assert.deepEqual([told.tools.length, told.n_more], [3, 4]);
+  leave();
+  leave = pageOf({ getTools: async () => { throw new Error("no"); } });
+  assert.equal((await listDeclared(false, false, 3)).error, "no");
+  leave();
+});
+
+/** A tab whose page declares `add`; `answer()` is what its document does when a tool is called. */
+function tabOf(answer, told = []) {
+  const onCommitted = { addListener() {}, removeListener() {} };
+  const tools = [{ way: "document", name: "add", description: "Adds", schema }];
+  globalThis.chrome = {
+    tabs: { get: async () => ({ url: `${ORIGIN}/` }) },
+    webNavigation: { onCommitted, getAllFrames: async () => [{ frameId: 0, parentFrameId: -1, url: `${ORIGIN}/` }] },
+    scripting: {
+      async executeScript({ func, world, target }) {
+        const at = { frameId: 0, documentId: "D" };
+        if (func === listDeclared) return [{ ...at, result: { origin: ORIGIN, is_native: false, n_more: 0, tools: world === "MAIN" ? tools : [] } }];
+        assert.deepEqual(target.documentIds, ["D"]);
+        if (func === abortDeclared) return told.push("abort"), [{ ...at, result: true }];
+        told.push("call");
+        return [{ ...at, result: await answer() }];
+      },
+    },
+  };
+}
+
+/** How a call of `add` ends in that tab. */
+async function endOf(answer) {
+  tabOf(answer);
+  const { tools } = await pageTools({}, { tab_id: 7 });
+  const run = Object.assign(new Run("r", 60_000), { tab_id: 7 });
+  return await run.outcome(() => pageTools({ name: "add", arguments: { a: 1 }, origin: ORIGIN, schema_hash: tools[0].schema_hash }, run));
+}
+
+test("not_executed is said only of a tool that was not called", async () => {
+  assert.deepEqual((await endOf(() => ({ value: '{"sum":2}' }))).result, { name: "add", origin: ORIGIN, value: { sum: 2 } });
+  const fails = (message) => () => {
+    throw new Error(message);
+  };
+  for (const [answer, guarantee] of [
+    [() => ({ changed: "other" }), "not_executed"],
+    [fails("No document with id D in tab with id 7"), "not_executed"],
+    [fails("The frame was removed."), "unknown"],
+    [fails("Frame with ID 0 was removed."), "unknown"],
+    [() => null, "unknown"],
+    [() => ({ thrown: { name: "Error", message: "No document with id" } }), "unknown"],
+  ]) {
+    const end = await endOf(answer);
+    assert.deepEqual([end.status, end.error.guarantee], ["error", guarantee], String(answer));
+  }
+});
+
+test("a cancel tells the tool, once it was called, and does not say that it stopped", async () => {
+  const told = [];
+  tabOf(() => new Promise(() => {}), told);
+  const { tools } = await pageTools({}, { tab_id: 7 });
+  const run = Object.assign(new Run("r", 60_000), { tab_id: 7 });
+  const end = run.outcome(() => pageTools({ name: "add", origin: ORIGIN, schema_hash: tools[0].schema_hash }, run));
+  while (!told.includes("call")) await new Promise((done) => setTimeout(done, 1));
+  run.cancel();
+  const { error } = await end;
+  assert.deepEqual([told, error.guarantee], [["call", "abort"], "unknown"]);
+  assert.match(error.message, /may still go on/);
+});

@@ -1,0 +1,273 @@
+// What a caller does in a tab, as a script that can be replayed: calls of `interact` whose targets are no refs.
+//
+// `record_start` -> `{tab_id, url}` · `record_stop` -> `{action: "batch", steps, values?, recorded: {url, n_steps, left_out?}}`, or a list of them where
+//   one batch does not hold all steps · `observe recording` -> `{is_on, tab_id, url, n_steps, script}`
+//
+// An act is noted once it has succeeded. Its target is the one that the page's agent finds at the act, just before it. What is
+// typed where secrets are typed is not noted: `{{secret:NAME}}` stands in its place, and `values` names what a replay needs.
+// One recording per caller; it lasts until the browser ends, or the next one begins.
+
+import { CommandError, dropAbsent } from "../commands/errors.js";
+import { call } from "../page/agents.js";
+import { framesOf, ownFrames } from "../page/frames.js";
+import { askWhere } from "../page/reach.js";
+import { nameOf } from "./callers.js";
+import { readSetting, writeSetting } from "./settings.js";
+
+const MAX_STEPS = 500;
+const MAX_BYTES = 128 * 1024;
+const MAX_LEFT_OUT = 20;
+const BATCH_STEPS = 50;
+const LOOK_MS = 1000;
+const PLACEHOLDER = /^\{\{secret:([a-z0-9_]{1,40})\}\}$/;
+
+/** What is noted of each act beside its target. Anything else changes nothing that a replay would need. */
+const NOTED = {
+  execute_js: ["script"],
+  navigate: ["url"],
+  back: [],
+  forward: [],
+  reload: [],
+  click: ["button", "count", "modifiers"],
+  hover: [],
+  type: ["text", "origin"],
+  fill: ["text", "origin"],
+  press: ["key"],
+  select: ["value"],
+  scroll: ["x", "y"],
+  wait_for: ["text", "url", "state", "network_idle"],
+  fill_form: ["origin"],
+  upload: ["files"],
+  drag: [],
+  emulate: ["viewport", "device", "network", "cpu"],
+  page_tools: ["name", "arguments", "origin", "schema_hash"],
+};
+
+// ---- the actions -----------------------------------------------------------------------------
+
+export async function startRecording(_, run) {
+  const known = await read(run.caller);
+  if (known?.is_on) throw new CommandError("tool_failed", `tab ${known.tab_id} is recorded already`, { guarantee: "not_executed", reason: "recording_state" });
+  const { url } = await chrome.tabs.get(run.tab_id);
+  await write(run.caller, { is_on: true, tab_id: run.tab_id, url, steps: [], bytes: 0, names: [], left_out: [], n_left_out: 0 });
+  return { tab_id: run.tab_id, url };
+}
+
+export async function stopRecording(_, run) {
+  const known = await read(run.caller);
+  if (!known?.is_on) throw none();
+  await write(run.caller, { ...known, is_on: false });
+  return scriptOf(known);
+}
+
+export async function showRecording(_, run) {
+  const known = await read(run.caller);
+  if (!known) throw none();
+  return { is_on: known.is_on, tab_id: known.tab_id, url: known.url, n_steps: known.steps.length, script: scriptOf(known) };
+}
+
+function none() {
+  return new CommandError("tool_failed", "nothing is recorded for this caller", { guarantee: "not_executed", reason: "recording_state" });
+}
+
+/** The steps as arguments of `interact`: of one batch, or of several in order. */
+export function scriptOf({ steps, url, left_out, n_left_out }) {
+  const batches = [];
+  for (let n = 0; n === 0 || n < steps.length; n += BATCH_STEPS) {
+    const part = steps.slice(n, n + BATCH_STEPS);
+    const values = Object.fromEntries(namesIn(part).map((name) => [name, null]));
+    batches.push(dropAbsent({ action: "batch", steps: part, values: Object.keys(values).length > 0 ? values : undefined }));
+  }
+  batches[0].recorded = dropAbsent({ url, n_steps: steps.length, n_left_out: n_left_out || undefined, left_out: left_out.length > 0 ? left_out : undefined });
+  return batches.length === 1 ? batches[0] : batches;
+}
+
+// ---- noting ----------------------------------------------------------------------------------
+
+/** What notes the act of a run, or null where its caller records nothing in this tab. */
+export async function recorderOf(run, params) {
+  const action = params.action ?? params.what;
+  if (!Object.hasOwn(NOTED, action) || (action === "page_tools" && params.name === undefined)) return null;
+  const known = await read(run.caller);
+  return known?.is_on && known.tab_id === run.tab_id ? new Recorder(run, action) : null;
+}
+
+export class Recorder {
+  #run;
+  #action;
+  #targets = new Map();
+
+  constructor(run, action) {
+    this.#run = run;
+    this.#action = action;
+  }
+
+  /** An element is about to be acted on: what means it later is found now. Never fails. */
+  async reached(picked, frame_id) {
+    const key = keyOf(picked);
+    if (this.#targets.has(key)) return;
+    try {
+      this.#targets.set(key, await soon(this.#look(picked, frame_id)));
+    } catch {
+      // It is noted as left out, unless its own selector is known.
+    }
+  }
+
+  async #look(picked, frame_id) {
+    const found = await askWhere(this.#run, "stable", { ...picked, frame_id });
+    const { selectors, ...told } = found.value;
+    return { ...told, selector: await this.#alone(selectors, found.frame_id) };
+  }
+
+  /** The first selector that is not taken by a page, or by a frame, that is looked at before this one. */
+  async #alone(selectors, frame_id) {
+    if (frame_id === 0) return selectors[0];
+    const frames = ownFrames(await framesOf(this.#run.tab_id));
+    const before = [0, ...frames.map((frame) => frame.frame_id).slice(0, frames.findIndex((frame) => frame.frame_id === frame_id))];
+    for (const selector of selectors) {
+      const counts = await Promise.all(before.map((id) => call(this.#run.tab_id, "matching", { selector }, id).then(({ value }) => value?.n ?? 0)));
+      if (counts.every((n) => n === 0)) return selector;
+    }
+    return undefined;
+  }
+
+  /** Notes an act that succeeded. Never fails: an act is not undone because it could not be noted. */
+  async note(params) {
+    const { caller } = this.#run;
+    const before = await read(caller);
+    if (!before?.is_on) return;
+    const names = [...before.names];
+    let step;
+    try {
+      step = await this.#stepOf(params, names);
+    } catch (error) {
+      await write(caller, withLeftOut(before, `${this.#action}: ${error.message}`));
+      return;
+    }
+    // Another act of this caller may have been noted meanwhile.
+    const known = await read(caller);
+    const bytes = known.bytes + new TextEncoder().encode(JSON.stringify(step)).length;
+    const is_full = known.steps.length >= MAX_STEPS || bytes > MAX_BYTES;
+    await write(caller, is_full ? withLeftOut(known, `${this.#action}: the recording is full`) : { ...known, steps: [...known.steps, step], bytes, names });
+  }
+
+  async #stepOf(params, names) {
+    const step = { action: this.#action };
+    for (const name of NOTED[this.#action]) if (params[name] !== undefined && params[name] !== null) step[name] = params[name];
+    if (params.ref !== undefined || params.selector !== undefined) await this.#aim(step, params);
+    for (const end of ["from", "to"]) if (this.#action === "drag") step[end] = params[end].x !== undefined ? params[end] : await this.#aim({}, params[end]);
+    if (this.#action === "fill_form") await this.#fields(step, params, names);
+    if (step.text !== undefined && this.#action !== "wait_for") this.#hide(step, "text", params, names);
+    if (this.#action === "press" && [...String(params.key)].length === 1 && (await this.#isKeySecret())) throw new Error("a key that was pressed where a secret is typed");
+    return step;
+  }
+
+  /** Gives a step the target that lasts. */
+  async #aim(step, { ref, selector }) {
+    const picked = ref === undefined ? { selector: String(selector) } : { ref: String(ref) };
+    await this.reached(picked);
+    const found = this.#targets.get(keyOf(picked));
+    step.selector = found?.selector ?? selector;
+    if (step.selector === undefined) throw new Error("no selector means its element alone");
+    return step;
+  }
+
+  async #fields(step, params, names) {
+    step.fields = [];
+    for (const { ref, selector, value, secret } of params.fields) {
+      const field = await this.#aim({}, { ref, selector });
+      field.value = value;
+      this.#hide(field, "value", { ref, selector, secret }, names);
+      step.fields.push(field);
+    }
+    // The password of a form goes to the origin that it went to.
+    const origins = new Set(params.fields.map((field) => this.#targets.get(keyOf(picked(field)))?.origin));
+    const [origin] = origins;
+    if (namesIn([step]).length > 0 && origins.size === 1 && origin !== undefined) step.origin ??= origin;
+  }
+
+  /** Puts a name in the place of what must not be noted. What is not known to be none is a secret. */
+  #hide(step, member, { ref, selector, secret }, names) {
+    const found = this.#targets.get(keyOf(picked({ ref, selector })));
+    const words = step[member];
+    const is_secret = secret === true || found === undefined || found.is_secret;
+    if (typeof words !== "string" && typeof words !== "number") return;
+    if (!is_secret && !PLACEHOLDER.test(words)) return;
+    step[member] = `{{secret:${nameFor(found?.field, names)}}}`;
+    if (member === "text" && found) step.origin ??= found.origin;
+  }
+
+  async #isKeySecret() {
+    const { tab_id } = this.#run;
+    const ask = async () => {
+      const frames = [0, ...ownFrames(await framesOf(tab_id)).map((frame) => frame.frame_id)];
+      const told = await Promise.all(frames.map((id) => call(tab_id, "keysAreSecret", {}, id)));
+      return told.some(({ value }) => value?.is_secret !== false);
+    };
+    return await soon(ask()).catch(() => true);
+  }
+}
+
+/** A page that a dialog or a script holds up is not waited for: the act is done. */
+async function soon(work) {
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(reject, LOOK_MS, new Error("the page did not answer"))));
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A name for a value: that of its field, and none twice. */
+function nameFor(field, names) {
+  const base = String(field ?? "").toLowerCase().replace(/[^a-z0-9]+/g, "_").replace(/^_+|_+$/g, "").slice(0, 30) || "secret";
+  let name = base;
+  for (let n = 2; names.includes(name); n++) name = `${base}_${n}`;
+  names.push(name);
+  return name;
+}
+
+function picked({ ref, selector }) {
+  return ref === undefined ? { selector: String(selector) } : { ref: String(ref) };
+}
+
+function keyOf({ ref, selector }) {
+  return ref === undefined ? `selector ${selector}` : `ref ${ref}`;
+}
+
+function withLeftOut(known, why) {
+  const left_out = known.left_out.length < MAX_LEFT_OUT ? [...known.left_out, why.slice(0, 200)] : known.left_out;
+  return { ...known, left_out, n_left_out: known.n_left_out + 1 };
+}
+
+async function read(caller) {
+  return await readSetting(`recording:${nameOf(caller)}`, null);
+}
+
+async function write(caller, recording) {
+  await writeSetting(`recording:${nameOf(caller)}`, recording);
+}
+
+// ---- replaying -------------------------------------------------------------------------------
+
+/** The names of values that steps take. */
+export function namesIn(steps) {
+  const found = new Set();
+  withValues(steps, (name) => (found.add(name), ""));
+  return [...found];
+}
+
+/** The steps with their values in place; `valueOf(name)` gives each. */
+export function withValues(steps, valueOf) {
+  const filled = (member) => {
+    const name = typeof member === "string" ? PLACEHOLDER.exec(member)?.[1] : undefined;
+    return name === undefined ? member : valueOf(name);
+  };
+  return steps.map((step) => {
+    const full = { ...step };
+    for (const member of ["text", "value"]) if (full[member] !== undefined) full[member] = filled(full[member]);
+    if (Array.isArray(full.fields)) full.fields = full.fields.map((field) => ({ ...field, value: filled(field.value) }));
+    return full;
+  });
+}
