@@ -50,6 +50,9 @@ pub(crate) const WHERE_TO: &[Field] =
 /// What a list from memory takes beside its own.
 pub(crate) const TO: &[Field] = &[may("save_to", Text)];
 
+/// Whether the answer tells what an act changed in the page.
+const CHANGES: Field = may("changes", Flag);
+
 /// What names a part of a page.
 const PART: &[&str] = &["ref", "selector"];
 const TARGET: Rule = Rule::One(PART);
@@ -100,10 +103,10 @@ const fn entry(name: &'static str, place: Place, fields: &'static [Field], rule:
 /// The actions of `interact`.
 pub(crate) const ACTIONS: &[Entry] = &[
     entry("execute_js", Place::Tab, &[needs("script", Text)], Rule::None),
-    entry("navigate", Place::Tab, &[needs("url", Address)], Rule::None),
-    entry("back", Place::Tab, &[], Rule::None),
-    entry("forward", Place::Tab, &[], Rule::None),
-    entry("reload", Place::Tab, &[], Rule::None),
+    entry("navigate", Place::Tab, &[needs("url", Address), CHANGES], Rule::None),
+    entry("back", Place::Tab, &[CHANGES], Rule::None),
+    entry("forward", Place::Tab, &[CHANGES], Rule::None),
+    entry("reload", Place::Tab, &[CHANGES], Rule::None),
     entry("tab_new", Place::Control, &[may("url", Address), may("background", Flag)], Rule::None),
     entry("tab_close", Place::Control, &[], Rule::None),
     entry("tab_select", Place::Control, &[], Rule::None),
@@ -116,51 +119,64 @@ pub(crate) const ACTIONS: &[Entry] = &[
             may("button", OneOf(BUTTONS)),
             may("count", Count(3)),
             may("modifiers", List(&MODIFIERS, 4)),
+            CHANGES,
         ],
         TARGET,
     ),
     entry(
         "drag",
         Place::Tab,
-        &[needs("from", Object(&PLACE)), needs("to", Object(&PLACE))],
+        &[needs("from", Object(&PLACE)), needs("to", Object(&PLACE)), CHANGES],
         Rule::None,
     ),
-    entry("hover", Place::Tab, &[may("ref", Name), may("selector", Text)], TARGET),
+    entry("hover", Place::Tab, &[may("ref", Name), may("selector", Text), CHANGES], TARGET),
     entry(
         "type",
         Place::Tab,
-        &[may("ref", Name), may("selector", Text), needs("text", Text), may("origin", Text)],
+        &[
+            may("ref", Name),
+            may("selector", Text),
+            needs("text", Text),
+            may("origin", Text),
+            CHANGES,
+        ],
         TARGET,
     ),
     entry(
         "fill",
         Place::Tab,
-        &[may("ref", Name), may("selector", Text), needs("text", Text), may("origin", Text)],
+        &[
+            may("ref", Name),
+            may("selector", Text),
+            needs("text", Text),
+            may("origin", Text),
+            CHANGES,
+        ],
         TARGET,
     ),
-    entry("press", Place::Tab, &[needs("key", Name)], Rule::None),
+    entry("press", Place::Tab, &[needs("key", Name), CHANGES], Rule::None),
     entry(
         "select",
         Place::Tab,
-        &[may("ref", Name), may("selector", Text), needs("value", Text)],
+        &[may("ref", Name), may("selector", Text), needs("value", Text), CHANGES],
         TARGET,
     ),
     entry(
         "fill_form",
         Place::Tab,
-        &[needs("fields", List(&Object(&FIELD), MAX_FIELDS)), may("origin", Text)],
+        &[needs("fields", List(&Object(&FIELD), MAX_FIELDS)), may("origin", Text), CHANGES],
         Rule::None,
     ),
     entry(
         "upload",
         Place::Tab,
-        &[may("ref", Name), may("selector", Text), needs("files", List(&Text, MAX_FILES))],
+        &[may("ref", Name), may("selector", Text), needs("files", List(&Text, MAX_FILES)), CHANGES],
         TARGET,
     ),
     entry(
         "scroll",
         Place::Tab,
-        &[may("ref", Name), may("selector", Text), may("x", Number), may("y", Number)],
+        &[may("ref", Name), may("selector", Text), may("x", Number), may("y", Number), CHANGES],
         Rule::Some(&["ref", "selector", "x", "y"]),
     ),
     entry(
@@ -209,6 +225,7 @@ pub(crate) const ACTIONS: &[Entry] = &[
             needs("steps", List(&Members, MAX_STEPS)),
             may("values", Members),
             may("recorded", Members),
+            CHANGES,
         ],
         Rule::None,
     ),
@@ -234,6 +251,7 @@ pub(crate) const VIEWS: &[Entry] = &[
             may("depth", Count(1000)),
             may("max_nodes", Count(1_000_000)),
             may("max_bytes", Count(4_000_000)),
+            may("since", Name),
         ],
         Rule::AtMostOne(PART),
     ),

@@ -52,6 +52,7 @@ const INTERACT_SCHEMA: &str = r#"{"type":"object","properties":{
 "steps":{"type":"array","items":{"type":"object"},"description":"batch: {action or what, …} of one tab; stops at the first failure"},
 "values":{"type":"object","description":"batch: by NAME, for {{secret:NAME}}"},"recorded":{"type":"object"},
 "name":{"type":"string","description":"page_tools: calls it, as listed; none lists"},"arguments":{"type":"object"},"schema_hash":{"type":"string"},
+"changes":{"type":"boolean","description":"Acts, batch: tell what it changed on the page"},
 "accept":{"type":"boolean","description":"dialog"}},
 "required":["action"],"additionalProperties":false}"#;
 

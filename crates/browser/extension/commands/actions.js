@@ -15,6 +15,7 @@ import { emulate } from "../tabs/emulation.js";
 import { recorderOf, showRecording, startRecording, stopRecording, withValues } from "../tabs/recording.js";
 import { startTrace, stopTrace } from "../tabs/trace.js";
 import { requestOf } from "../tabs/requests.js";
+import { withChanges } from "../page/changes.js";
 import { drag } from "../page/drag.js";
 import { fillForm } from "../page/form.js";
 import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
@@ -109,7 +110,7 @@ export async function perform(entry, run, server) {
   run.recorder = action.in === "lane" ? await recorderOf(run, entry.params) : null;
   let result;
   try {
-    result = await action.act(entry.params, run);
+    result = await withChanges(entry.params, run, () => action.act(entry.params, run));
     if (run.opening) await settleOpened(run);
   } finally {
     // What the command caused is there to be read before its end is.
@@ -131,7 +132,7 @@ async function step(params, run) {
   if (!action.reads) takeInHand(run.tab_id);
   stopWith(action, run);
   run.recorder = await recorderOf(run, params);
-  const result = await action.act(params, run);
+  const result = await withChanges(params, run, () => action.act(params, run));
   await checkShown(run.tab_id, run.own_port, "executed");
   if (!run.ended) await run.recorder?.note(params);
   return result;

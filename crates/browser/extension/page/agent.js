@@ -4,6 +4,7 @@
 globalThis.raincheckAgent ??= (() => {
   const { Missing, NOT_TYPED, FRAMES, fits, nearest, rootOf, rectsOf, rectOf, tagOf, typeOf, documentOf, viewOf, inside, find, innerOf, isVisible, focused, hasFocus, indexOf, describe, valueOf, isEditable, counter } = globalThis.raincheckDom;
   const { textOf, says } = globalThis.raincheckText;
+  const { document_id, keep, recall, begin, quiet, unwatch } = globalThis.raincheckKept;
 
   const realms = new Map();
 
@@ -282,9 +283,12 @@ globalThis.raincheckAgent ??= (() => {
     return { ...about(), parts: element ? textOf(element) : [] };
   }
 
-  async function snapshot(args) {
-    const told = await globalThis.raincheckOutline(args);
-    return { ...about(), ...told, last_ref: counter.last };
+  /** `watches`: the document is watched for changes from now on. `part`: it is kept as the snapshot of that. */
+  async function snapshot({ watches, part, ...args }) {
+    const { inners, ...told } = await globalThis.raincheckOutline(args);
+    if (watches) begin(inners);
+    const kept = part ? keep({ text: told.text, part, is_cut: told.is_cut }) : {};
+    return { ...about(), ...told, ...kept, document_id, last_ref: counter.last };
   }
 
   function about() {
@@ -318,7 +322,7 @@ globalThis.raincheckAgent ??= (() => {
     return {};
   }
 
-  const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot, ...globalThis.raincheckFields({ fill, select, isSecret, originOf }), ...globalThis.raincheckTargets({ ...globalThis.raincheckDom, isSecret, originOf }) };
+  const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot, keep, recall, quiet, unwatch, ...globalThis.raincheckFields({ fill, select, isSecret, originOf }), ...globalThis.raincheckTargets({ ...globalThis.raincheckDom, isSecret, originOf }) };
 
   /** Answers `{value}`, or `{missing, acted?}` for what is not in the page, or `{error}` for what cannot be asked. */
   return async (method, args) => {

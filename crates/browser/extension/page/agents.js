@@ -4,7 +4,7 @@ import { CommandError, navigatedAway } from "../commands/errors.js";
 import { closed, whyFrameClosed } from "../status/origins.js";
 import { whyHostBlocked } from "../tabs/urls.js";
 
-const AGENT = ["page/dom.js", "page/outline.js", "page/text.js", "page/fields.js", "page/target.js", "page/agent.js"];
+const AGENT = ["page/dom.js", "page/outline.js", "page/text.js", "page/kept.js", "page/fields.js", "page/target.js", "page/agent.js"];
 const IDLE_MS = 1500;
 const NEVER_THERE = /No frame with id|No tab with id/i;
 const ABSENT = "absent";

@@ -44,6 +44,7 @@ async function put(run, { target, value, origin }, limit) {
       if (told.asks) {
         await mayType(run, { origin }, told.asks);
         asked.origin = told.asks.origin;
+        if (told.asks.is_secret) run.secrets?.push(String(value));
         continue;
       }
       if (told.why === undefined) return { target: told.what, value: told.value };

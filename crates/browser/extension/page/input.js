@@ -55,6 +55,7 @@ export async function type(params, run) {
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
   await mayType(run, params, place);
+  if (place.is_secret) run.secrets?.push(text);
   if (!is_real) return { target: place.what, input: "events", value: (await ask(run, "insert", { ...place.at, text })).value };
   const { is_focused } = await ask(run, "focus", place.at);
   if (!is_focused) throw new CommandError("tool_failed", `${place.what} does not take the focus`, { guarantee: "not_executed", reason: "element_not_ready" });
@@ -88,6 +89,7 @@ export async function fill(params, run) {
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
   await mayType(run, params, place);
+  if (place.is_secret) run.secrets?.push(text);
   const done = await withConsequences(run, () => ask(run, "fill", { ...place.at, text, origin: place.origin }));
   return { ...told(place, is_real, done), value: shownValue(place, done.value?.value), input: "events" };
 }

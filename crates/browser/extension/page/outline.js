@@ -2,7 +2,7 @@
 // It is made in slices, between which the page goes on; what changes meanwhile is shown as it is found.
 
 globalThis.raincheckOutline ??= (() => {
-  const { INTERACTIVE, NAME_FROM_CONTENT, CHECKABLE, FRAMES, TARGETS, attr, has, fits, one, rootOf, tagOf, kindOf, documentOf, viewOf, isConnected, allIn, find, innerOf, shownIn, hasFocus, refOf, pathTo, roleOf, nameOf, valueOf, squeeze, counter } = globalThis.raincheckDom;
+  const { INTERACTIVE, NAME_FROM_CONTENT, CHECKABLE, FRAMES, TARGETS, attr, has, fits, one, rootOf, parentOf, tagOf, kindOf, documentOf, viewOf, isConnected, allIn, find, innerOf, shownIn, hasFocus, refOf, pathTo, roleOf, nameOf, valueOf, squeeze, counter } = globalThis.raincheckDom;
 
   const SILENT = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK"]);
   const ENDS_HERE = new Set(["textbox", "searchbox", "combobox", "img"]);
@@ -10,15 +10,17 @@ globalThis.raincheckOutline ??= (() => {
   const SLICE_MS = 12;
   const MAX_INDENT = 30;
   const MAX_TEXT = 2000;
+  const MAX_INNERS = 500;
 
   /**
-   * `{text, holes, left_out, n_nodes}`. A hole is a line that stands for a frame whose document this
-   * world does not reach: `{line, path, url, indent}`. `left_out` says in words what is not shown.
+   * `{text, holes, left_out, is_cut, inners}`. A hole is a line that stands for a frame whose document this
+   * world does not reach: `{line, path, url, indent}`. `left_out` says in words what is not shown, `is_cut` whether it ends
+   * before the page does. `inners` are the shadow roots and the documents of frames that were looked into.
    */
   async function outline({ selector, ref, prefix = "", depth = Infinity, max_nodes = Infinity, max_bytes = 400_000, limit_ms = Infinity, after_ref = 0 }) {
     counter.last = Math.max(counter.last, after_ref);
     const root = selector !== undefined || ref !== undefined ? find({ selector, ref }) : document.body;
-    const page = { lines: [], holes: [], prefix, depth, left: max_bytes, nodes_left: max_nodes, labels: new Map(), n_deeper: 0 };
+    const page = { lines: [], holes: [], prefix, depth, left: max_bytes, nodes_left: max_nodes, labels: new Map(), n_deeper: 0, inners: new Set() };
     const until = performance.now() + limit_ms;
     // What is still to be looked at, the next one last.
     const open = root ? [{ node: root, depth: 0, in_pointer: false }] : [];
@@ -32,7 +34,7 @@ globalThis.raincheckOutline ??= (() => {
       }
       look(open.pop(), open, page);
     }
-    return { text: page.lines.join("\n"), holes: page.holes, left_out: leftOut(open, page), n_nodes: page.lines.length };
+    return { text: page.lines.join("\n"), holes: page.holes, left_out: leftOut(open, page), is_cut: open.length > 0, inners: page.inners };
   }
 
   /** Lets the page do what it has to do; unlike a timer it is not slowed down in a tab that is not in front. */
@@ -82,7 +84,14 @@ globalThis.raincheckOutline ??= (() => {
     if (ENDS_HERE.has(role) && !(role === "img" && one(node, TARGETS))) return;
     const is_name = tag === "LABEL" && node.control !== null;
     const inner = shownIn(node);
+    noteInner(node, tag, inner, page);
     for (let n = inner.length - 1; n >= 0; n--) open.push({ node: inner[n], depth: next, in_pointer: in_pointer || is_pointer, is_hidden: !is_shown, is_label: is_name });
+  }
+
+  function noteInner(node, tag, inner, page) {
+    const first = inner[0];
+    if (!first || tag === "SLOT" || parentOf(first) === node || page.inners.size >= MAX_INNERS) return;
+    page.inners.add(rootOf(first));
   }
 
   /** Whether there is more in an element than the text that is its name. */
@@ -134,7 +143,7 @@ globalThis.raincheckOutline ??= (() => {
     if (hasFocus(element) && element !== documentOf(element).body) marks.push("focused");
     if (is_target) marks.push(`ref=${page.prefix}${refOf(element)}`);
     const value = valueOf(element);
-    const link = role === "link" && attr(element, "href") ? ` -> ${attr(element, "href").slice(0, 200)}` : "";
+    const link = role === "link" && attr(element, "href") ? ` -> ${squeeze(attr(element, "href").slice(0, 200))}` : "";
     return `${role}${name ? ` ${JSON.stringify(name)}` : ""}${marks.map((mark) => ` [${mark}]`).join("")}${value ? `: ${value}` : ""}${link}`;
   }
 

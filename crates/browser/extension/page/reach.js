@@ -8,7 +8,7 @@ import { frameOfRef, framesOf, ownFrames, pointInTab } from "./frames.js";
 const POLL_MS = [20, 50, 100, 100, 200];
 const ELEMENT_MS = 5000;
 const STILL_MS = 30;
-const READS = new Set(["snapshot", "text", "size", "check", "value", "stable"]);
+const READS = new Set(["snapshot", "text", "size", "check", "value", "stable", "recall", "quiet"]);
 const MAX_READS = 3;
 
 /** Calls one method of the agent of a frame: that of the ref, else the given one, else the page's own. */

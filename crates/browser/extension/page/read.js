@@ -1,7 +1,8 @@
 // Reading a page.
 //
-// `snapshot {selector?|ref?, depth?, max_nodes?, max_bytes?}` -> `{url, title, origin, text, left_out?}`; `text` is an indented accessibility
-//   tree with refs: `- button "Save" [ref=e12]`. A ref is good until the page is left.
+// `snapshot {selector?|ref?, depth?, max_nodes?, max_bytes?, since?}` -> `{url, title, origin, snapshot_id?, text, left_out?}`; `text` is an indented
+//   accessibility tree with refs: `- button "Save" [ref=e12]`. A ref is good until the page is left. `since` is the `snapshot_id` of an earlier
+//   one: what changed since, as `tell` has it, with `added, removed, changed`; or the whole, and `whole_because: "navigated|forgotten|other_part|changes_larger"`
 // `page_text {selector?|ref?}` -> `{url, title, origin, text, left_out?}`; of a PDF also `kind: "pdf"` and `pages`
 // `screenshot {full_page?, ref?|selector?}` -> `{mime: "image/jpeg", data, width, height, url, title}`
 // `wait_for {selector?|ref?|text?|url?, state?, network_idle?}` -> `{state, url, title, target?, waited_ms}`
@@ -14,6 +15,7 @@ import { unreadablePdf } from "../tabs/kinds.js";
 import { trafficOf } from "../tabs/network.js";
 import { attach, send, tryAttach } from "../tabs/sessions.js";
 import { call } from "./agents.js";
+import { compare, tell } from "./compare.js";
 import { frameAt, framesOf, ownFrames } from "./frames.js";
 import { ask, askWhere, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
 
@@ -36,19 +38,66 @@ const MAX_LAST_LINE = 10_000;
 const IDLE_MS = 500;
 const STATES = ["visible", "hidden", "attached"];
 
-export async function snapshot({ selector, ref, depth, max_nodes, max_bytes = MAX_BYTES }, run) {
+export async function snapshot({ since, max_nodes, max_bytes = MAX_BYTES, ...part }, run) {
   await tryAttach(run.tab_id);
+  const asked = { selector: part.selector, ref: part.ref, depth: part.depth };
+  const earlier = since === undefined ? null : await earlierOne(run, since, asked);
+  const now = await outlineOf(run, earlier?.part ?? asked, { max_nodes, max_bytes, is_kept: true });
+  const { url, title, origin, snapshot_id } = now;
+  const changes = earlier?.text === undefined ? null : changesSince(earlier, now, max_bytes);
+  const whole_because = since === undefined ? undefined : earlier?.why ?? (changes === null ? "changes_larger" : undefined);
+  const { text, ...counts } = changes ?? { text: now.text };
+  const left_out = [...now.left_out, ...(changes?.left_out ?? [])];
+  const said = left_out.map((one) => `\n[left out: ${one}]`).join("");
+  return dropAbsent({ url, title, origin, snapshot_id, whole_because, ...counts, text: text + said, left_out: left_out.length > 0 ? left_out : undefined });
+}
+
+/** What the page keeps is the outline with the frames in it. */
+async function keepWhole(run, told, frame_id, part, { text, is_cut }) {
+  if (frame_id === 0 && text === told.text) return told.snapshot_id;
+  const in_place_of = frame_id === 0 ? { snapshot_id: told.snapshot_id } : {};
+  const kept = await ask(run, "keep", { ...in_place_of, text, part, is_cut, frame_id: 0 }).catch(() => ({}));
+  return kept.snapshot_id;
+}
+
+/** An earlier snapshot, of which part of the page it is, or `{why}` there is nothing to compare with. */
+async function earlierOne(run, since, asked) {
+  const earlier = await ask(run, "recall", { snapshot_id: since, frame_id: 0 });
+  if (earlier.why) return earlier;
+  const is_same = Object.keys(asked).every((name) => asked[name] === undefined || asked[name] === earlier.part[name]);
+  return is_same ? earlier : { why: "other_part" };
+}
+
+/** What changed, or null when that is not shorter than the whole. */
+function changesSince(earlier, now, max_bytes) {
+  const before = linesOf(earlier.text);
+  const { n_untold, ...told } = tell(before, compare(before, linesOf(now.text)), { before_cut: earlier.is_cut, after_cut: now.is_cut, max_chars: max_bytes });
+  if (told.text.length >= now.text.length && told.text !== "") return null;
+  return { ...told, left_out: n_untold > 0 ? [`${n_untold} more lines that changed`] : [] };
+}
+
+export function linesOf(text) {
+  return text === "" ? [] : text.split("\n");
+}
+
+/**
+ * The outline of a part of the page with the frames in it: `{url, title, origin, document_id, text, left_out, is_cut, frame_ids, snapshot_id?}`. With
+ * `watches` the documents are watched for changes from then on; with `is_kept` it can be compared with later ones.
+ */
+export async function outlineOf(run, part, { max_nodes, max_bytes, limit_ms = SNAPSHOT_MS, watches, is_kept }) {
+  const { selector, ref, depth } = part;
   const after_ref = await lastRef(run.tab_id);
-  const limits = () => ({ max_nodes, max_bytes, after_ref, limit_ms: run.waitLimit(SNAPSHOT_MS) });
-  const { value: told, frame_id } = await askWhere(run, "snapshot", { selector, ref, depth, ...limits() });
+  const limits = () => ({ max_nodes, max_bytes, after_ref, limit_ms: run.waitLimit(limit_ms), watches });
+  const { value: told, frame_id } = await askWhere(run, "snapshot", { selector, ref, depth, ...limits(), part: is_kept ? part : undefined });
   const page = new Whole(run, told, (hole) => ({ depth: depth === undefined ? undefined : depth - hole.depth - 1, ...limits() }));
-  const text = await page.outline(told, frame_id);
+  const whole = await page.outline(told, frame_id);
   await keepLastRef(run.tab_id, page.last_ref);
   const left_out = [...told.left_out, ...page.left_out];
-  const cut = cutLines(text, max_bytes, max_nodes);
-  if (cut.n_cut > 0) left_out.push(`${cut.n_cut} lines of frames, for which there was no room`);
-  const said = left_out.map((one) => `\n[left out: ${one}]`).join("");
-  return dropAbsent({ url: told.url, title: told.title, origin: told.origin, text: cut.text + said, left_out: left_out.length > 0 ? left_out : undefined });
+  const { text, n_cut } = cutLines(whole, max_bytes, max_nodes);
+  if (n_cut > 0) left_out.push(`${n_cut} lines of frames, for which there was no room`);
+  const { url, title, origin, document_id } = told;
+  const now = { url, title, origin, document_id, text, left_out, is_cut: told.is_cut || n_cut > 0, frame_ids: page.frame_ids };
+  return is_kept ? { ...now, snapshot_id: await keepWhole(run, told, frame_id, part, now) } : now;
 }
 
 export async function pageText({ selector, ref }, run) {
@@ -172,6 +221,7 @@ async function clipOf(params, run) {
 /** A page with the frames of other origins in it, each read by its own agent when its place is come to. */
 class Whole {
   left_out = [];
+  frame_ids = [];
   #run;
   #args;
   #frames = null;
@@ -214,6 +264,7 @@ class Whole {
     const around = frames.find((frame) => frame.frame_id === frame_id);
     const frame = frameAt(frames, hole, around);
     const { value, why } = await this.#ask(method, frame, hole, nesting);
+    if (value) this.frame_ids.push(frame.frame_id);
     if (why) this.left_out.push(`what is in the frame ${JSON.stringify((frame?.url ?? hole.url).slice(0, 200))}: ${why}`);
     return { frame, value, why };
   }
