@@ -271,7 +271,12 @@ pub(crate) const VIEWS: &[Entry] = &[
     entry("tabs", Place::Control, &[may("filter", Text)], Rule::None),
     entry("storage", Place::Tab, &[], Rule::None),
     entry("cookies", Place::Tab, &[], Rule::None),
-    entry("downloads", Place::Control, &[may("filter", Text)], Rule::None),
+    entry(
+        "downloads",
+        Place::Control,
+        &[may("filter", Text), may("id", Name)],
+        Rule::AtMostOne(&["filter", "id"]),
+    ),
     entry("request", Place::Control, &[needs("id", Name)], Rule::None),
     entry("recording", Place::Control, &[], Rule::None),
     entry(

@@ -421,7 +421,8 @@ impl Browser {
         let outcome = shape::shaped(what, outcome, self.port());
         let Some(name) = save_to else { return shape::beside(outcome) };
         let root = self.settings().files_dir.clone();
-        blocking(move || saving::saved(root.as_deref(), &name, outcome))
+        let what = what.to_owned();
+        blocking(move || saving::saved(root.as_deref(), &name, &what, outcome))
             .await
             .unwrap_or_else(|error| Outcome::Failed(error.with_guarantee(Guarantee::Executed)))
     }

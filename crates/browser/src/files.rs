@@ -2,7 +2,7 @@
 //! they save goes into it. A person names it; nothing else on the disk is opened.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use raincheck_core::error::{Error, Kind};
@@ -11,6 +11,9 @@ use raincheck_loopback::artifacts::{create_beneath, open_beneath};
 
 /// The largest file that is uploaded, in bytes.
 pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// The largest download that is copied, in bytes.
+const MAX_COPY: u64 = 1024 * 1024 * 1024;
 
 /// Checks that a file may be uploaded. Works with blocking calls.
 ///
@@ -78,6 +81,61 @@ pub(crate) fn save(root: Option<&Path>, name: &str, bytes: &[u8]) -> Result<Path
     }
 }
 
+/// Copies a file from elsewhere on the disk, as a new file, and returns where it is and its bytes. The same copy
+/// made twice is one file. Works with blocking calls.
+pub(crate) fn copy(root: Option<&Path>, name: &str, from: &Path) -> Result<(PathBuf, u64), Error> {
+    const FIELD: &str = "save_to";
+    let unread = |error: &io::Error| {
+        let words = format!("the file of the download {}", cause_of(error));
+        Error::new(Kind::ToolFailed, words)
+    };
+    let open = || {
+        let (Some(folder), Some(file)) = (from.parent(), from.file_name()) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        open_beneath(folder, Path::new(file))
+    };
+    let mut source = open().map_err(|error| unread(&error))?;
+    let size = source.metadata().map_err(|error| unread(&error))?.len();
+    if size > MAX_COPY {
+        let words = format!("the download is larger than {} MiB", MAX_COPY >> 20);
+        return Err(Error::new(Kind::InvalidParams, words));
+    }
+    let (root, name) = place(FIELD, root, name)?;
+    let path = root.join(&name);
+    match create_beneath(root, &name) {
+        Ok(mut file) => {
+            let copied = io::copy(&mut (&mut source).take(MAX_COPY), &mut file);
+            let written = copied.and_then(|bytes| file.sync_all().map(|()| bytes));
+            let bytes = written.map_err(|error| {
+                // Half a file is no output.
+                let _ = std::fs::remove_file(&path);
+                refused(FIELD, &error)
+            })?;
+            Ok((path, bytes))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let is_same = open_beneath(root, &name).and_then(|file| are_same(file, source));
+            if is_same.unwrap_or(false) { Ok((path, size)) } else { Err(refused(FIELD, &error)) }
+        }
+        Err(error) => Err(refused(FIELD, &error)),
+    }
+}
+
+fn are_same(one: File, other: File) -> io::Result<bool> {
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (one, other) = (BufReader::new(one), BufReader::new(other));
+    let mut others = other.bytes();
+    for byte in one.bytes() {
+        if others.next().transpose()? != Some(byte?) {
+            return Ok(false);
+        }
+    }
+    Ok(others.next().is_none())
+}
+
 fn holds(file: File, bytes: &[u8]) -> io::Result<bool> {
     let mut found = Vec::with_capacity(bytes.len());
     file.take(bytes.len() as u64 + 1).read_to_end(&mut found)?;
@@ -120,10 +178,13 @@ const CAUSES: &[(io::ErrorKind, &str)] = &[
     (io::ErrorKind::StorageFull, "has no room on its disk"),
 ];
 
-fn refused(field: &str, error: &io::Error) -> Error {
+fn cause_of(error: &io::Error) -> &'static str {
     let known = CAUSES.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, why)| *why);
-    let why = known.unwrap_or("is no regular file that is reached without a link");
-    Error::new(Kind::InvalidParams, format!("`{field}` {why}"))
+    known.unwrap_or("is no regular file that is reached without a link")
+}
+
+fn refused(field: &str, error: &io::Error) -> Error {
+    Error::new(Kind::InvalidParams, format!("`{field}` {}", cause_of(error)))
         .with_hint("give a path below files_dir, without links in it")
 }
 

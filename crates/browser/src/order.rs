@@ -109,9 +109,20 @@ impl Order {
 impl Order {
     /// Lets the extension tell what authenticates somebody.
     pub(crate) fn show_credentials(&mut self) {
+        self.allow("shows_credentials");
+    }
+
+    /// Has the extension hand over the events of a trace, where a file for them is named.
+    pub(crate) fn ask_for_raw(&mut self) {
+        if self.what == "trace_stop" && self.save_to.is_some() {
+            self.allow("raw");
+        }
+    }
+
+    fn allow(&mut self, name: &str) {
         let members: Result<BTreeMap<String, &RawValue>, _> = self.params.read();
         let Ok(mut members) = members else { return };
-        members.insert("shows_credentials".to_owned(), RawValue::TRUE);
+        members.insert(name.to_owned(), RawValue::TRUE);
         if let Ok(params) = Json::of(&members) {
             self.params = params;
         }

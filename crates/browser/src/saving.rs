@@ -1,13 +1,15 @@
 //! Output that goes into a file instead of the answer.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use raincheck_core::content::{Content, Json};
+use raincheck_core::content::{Content, Json, NotJson};
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::reply::Reply;
 use raincheck_core::task::Outcome;
+use raincheck_core::text;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::files;
 use crate::told;
@@ -31,11 +33,50 @@ struct Saved {
     bytes: usize,
 }
 
+impl Saved {
+    /// Adds where the file is to what is told beside it.
+    fn beside(self, raw: &str) -> Result<Json, NotJson> {
+        let mut told: Map<String, Value> = serde_json::from_str(raw).unwrap_or_default();
+        told.insert("saved_to".to_owned(), self.saved_to.into());
+        told.insert("bytes".to_owned(), self.bytes.into());
+        Json::of(&told)
+    }
+}
+
+/// One download, as the extension tells it.
+#[derive(Deserialize)]
+struct Download {
+    path: PathBuf,
+    state: String,
+    url: Option<String>,
+    mime: Option<String>,
+    error: Option<String>,
+}
+
+impl Download {
+    /// Copies the file to where it was asked for.
+    fn copied(self, root: Option<&Path>, name: &str) -> Result<Saved, Error> {
+        if self.state != "complete" {
+            let why = self.error.as_deref().unwrap_or("it goes on; give a longer timeout_ms");
+            let words = format!("the download is `{}`: {why}", text::clip(&self.state, 40));
+            return Err(Error::new(Kind::ToolFailed, words));
+        }
+        let (path, bytes) = files::copy(root, name, &self.path)?;
+        Ok(Saved {
+            url: self.url,
+            mime: self.mime,
+            saved_to: path.to_string_lossy().into_owned(),
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            ..Saved::default()
+        })
+    }
+}
+
 /// Saves the output of a command that succeeded under a name below `root`; the answer says where. Works with
 /// blocking calls.
-pub(crate) fn saved(root: Option<&Path>, name: &str, outcome: Outcome) -> Outcome {
+pub(crate) fn saved(root: Option<&Path>, name: &str, what: &str, outcome: Outcome) -> Outcome {
     let Outcome::Succeeded(parts) = outcome else { return outcome };
-    match save(root, name, &parts) {
+    match save(root, name, what, &parts) {
         Ok(json) => Outcome::Succeeded(vec![Content::Json(json)]),
         Err(error) => Outcome::Failed(error.with_guarantee(Guarantee::Executed)),
     }
@@ -58,7 +99,7 @@ pub(crate) fn remembered(
     told::told(&told)
 }
 
-fn save(root: Option<&Path>, name: &str, parts: &[Content]) -> Result<Json, Error> {
+fn save(root: Option<&Path>, name: &str, what: &str, parts: &[Content]) -> Result<Json, Error> {
     let unread =
         |error: &dyn std::fmt::Display| Error::new(Kind::InvalidResponse, error.to_string());
     let mut reply = Reply::default();
@@ -66,6 +107,13 @@ fn save(root: Option<&Path>, name: &str, parts: &[Content]) -> Result<Json, Erro
         reply = json.read().map_err(|error| unread(&error))?;
     }
     let raw = reply.result.map_or("null", RawValue::get);
+    if what == "downloads"
+        && let Ok(download) = serde_json::from_str::<Download>(raw)
+    {
+        let told = Json::of(&download.copied(root, name)?).map_err(|error| unread(&error))?;
+        let reply = Reply { result: Some(told.raw()), ..reply };
+        return reply.to_json().map_err(|error| unread(&error));
+    }
     let mut told: Saved = serde_json::from_str(raw).unwrap_or_default();
     let file = parts.iter().find_map(|part| match part {
         Content::Binary { data, .. } => Some(&**data),
@@ -75,7 +123,12 @@ fn save(root: Option<&Path>, name: &str, parts: &[Content]) -> Result<Json, Erro
     let bytes = file.unwrap_or_else(|| words.as_deref().unwrap_or(raw).as_bytes());
     let path = files::save(root, name, bytes)?;
     (told.saved_to, told.bytes) = (path.to_string_lossy().into_owned(), bytes.len());
-    let told = Json::of(&told).map_err(|error| unread(&error))?;
+    let told = match (what, file) {
+        // The file is beside the summary, not in its place.
+        ("trace_stop", Some(_)) => told.beside(raw),
+        _ => Json::of(&told),
+    };
+    let told = told.map_err(|error| unread(&error))?;
     Reply { result: Some(told.raw()), truncated: false, ..reply }
         .to_json()
         .map_err(|error| unread(&error))
@@ -121,7 +174,9 @@ mod tests {
         .enumerate()
         {
             let name = format!("{n}.out");
-            let Outcome::Succeeded(told) = saved(root, &name, Outcome::Succeeded(parts)) else {
+            let Outcome::Succeeded(told) =
+                saved(root, &name, "page_text", Outcome::Succeeded(parts))
+            else {
                 panic!("{wanted}");
             };
             assert_eq!(std::fs::read_to_string(dir.path().join(&name)).expect("there"), wanted);
@@ -134,10 +189,56 @@ mod tests {
 
     #[test]
     fn output_that_cannot_be_saved_says_that_the_command_was_executed() {
-        let outcome = saved(None, "a", Outcome::Succeeded(replied("1")));
+        let outcome = saved(None, "a", "page_text", Outcome::Succeeded(replied("1")));
         let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
         assert_eq!(error.guarantee(), Some(Guarantee::Executed));
         let failed = Outcome::Failed(Error::new(Kind::ToolFailed, "it failed"));
-        assert_eq!(saved(None, "a", failed.clone()), failed);
+        assert_eq!(saved(None, "a", "page_text", failed.clone()), failed);
+    }
+
+    #[test]
+    fn a_download_is_copied_when_it_is_complete_and_a_trace_is_saved_beside_its_summary() {
+        // [BROWSER-49, BROWSER-50]
+        let dir = tempfile::tempdir().expect("a folder");
+        let (root, put) = (dir.path().join("named"), dir.path().join("tea.bin"));
+        std::fs::create_dir(&root).expect("made");
+        std::fs::write(&put, "tea").expect("written");
+        let download = |state: &str, path: &Path| {
+            let row = serde_json::json!({
+                "download_id": 7, "url": "http://a/", "path": path, "state": state, "bytes": 3,
+            });
+            Outcome::Succeeded(replied(&row.to_string()))
+        };
+        let save = |name: &str, outcome: Outcome| saved(Some(&root), name, "downloads", outcome);
+        for (state, path) in [("in_progress", &*put), ("complete", dir.path())] {
+            let Outcome::Failed(error) = save("a", download(state, path)) else {
+                panic!("{state}")
+            };
+            assert_eq!(error.guarantee(), Some(Guarantee::Executed), "{error}");
+        }
+        for _ in 0..2 {
+            let Outcome::Succeeded(told) = save("a/tea", download("complete", &put)) else {
+                panic!("not saved")
+            };
+            let [Content::Json(json)] = told.as_slice() else { panic!("{told:?}") };
+            assert!(json.get().contains(r#""bytes":3"#), "{json:?}");
+        }
+        assert_eq!(std::fs::read(root.join("a/tea")).expect("there"), b"tea");
+        std::fs::write(&put, "mate").expect("written");
+        let other = save("a/tea", download("complete", &put));
+        assert!(matches!(other, Outcome::Failed(_)), "written over: {other:?}");
+        // The list is saved as a list.
+        let list = Outcome::Succeeded(replied(r#"[{"path":"/etc/passwd","state":"complete"}]"#));
+        assert!(matches!(save("list", list), Outcome::Succeeded(_)));
+        assert!(std::fs::read_to_string(root.join("list")).expect("there").starts_with('['));
+
+        let mut traced = replied(r#"{"duration_ms":5,"mime":"application/gzip","events":2}"#);
+        traced.push(Content::Binary { mime: "application/gzip".into(), data: b"zip"[..].into() });
+        let traced = saved(Some(&root), "t.gz", "trace_stop", Outcome::Succeeded(traced));
+        let Outcome::Succeeded(told) = traced else { panic!("{traced:?}") };
+        let [Content::Json(json)] = told.as_slice() else { panic!("{told:?}") };
+        for words in [r#""duration_ms":5"#, r#""events":2"#, "t.gz", r#""bytes":3"#] {
+            assert!(json.get().contains(words), "{words}: {json:?}");
+        }
     }
 }

@@ -9,11 +9,14 @@ use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::reply::Reply;
 use raincheck_core::task::Outcome;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use crate::actions::{ACTIONS, VIEWS};
 use crate::address;
+
+/// What the events of a trace come as.
+const GZIP: &str = "application/gzip";
 
 /// Makes the outcome of a command what its task keeps: an image leaves the JSON, and a page that may
 /// not be opened is not told of.
@@ -28,6 +31,7 @@ pub(crate) fn shaped(what: &str, outcome: Outcome, own_port: Option<u16>) -> Out
     }
     match what {
         "screenshot" | "pdf" => file(reply).unwrap_or(outcome),
+        "trace_stop" => trace(reply).unwrap_or(outcome),
         _ if is_view_or_action(what) && arrived(&reply, own_port) => Outcome::Failed(refused()),
         _ => outcome,
     }
@@ -86,21 +90,39 @@ fn file(reply: Reply<'_>) -> Option<Outcome> {
     let told = json!({
         "mime": mime, "width": shot.width, "height": shot.height, "bytes": data.len(),
     });
-    let told = Json::of(&told).ok()?;
-    let raw: &RawValue = told.raw();
-    let reply = Reply {
-        result: Some(raw),
-        engine: reply.engine.clone(),
-        target: reply.target,
-        origin: reply.origin.clone(),
-        title: reply.title,
-        is_found: reply.is_found,
-        opened: reply.opened,
-        truncated: false,
-    };
+    with_file(reply, &told, mime, data)
+}
+
+/// Takes the events of a trace out of the JSON that they came in: its file.
+fn trace(reply: Reply<'_>) -> Option<Outcome> {
+    #[derive(Deserialize)]
+    struct Traced {
+        raw: Raw,
+        #[serde(flatten)]
+        told: Map<String, Value>,
+    }
+    #[derive(Deserialize)]
+    struct Raw {
+        data: String,
+        events: u64,
+        left_out: Option<String>,
+    }
+    let Traced { raw, mut told } = serde_json::from_str(reply.result?.get()).ok()?;
+    let data = STANDARD.decode(raw.data.as_bytes()).ok()?;
+    told.insert("mime".to_owned(), json!(GZIP));
+    told.insert("events".to_owned(), json!(raw.events));
+    if let Some(left_out) = raw.left_out {
+        told.insert("left_out_of_file".to_owned(), json!(left_out));
+    }
+    with_file(reply, &Value::Object(told), GZIP, data)
+}
+
+fn with_file(reply: Reply<'_>, told: &Value, mime: &'static str, data: Vec<u8>) -> Option<Outcome> {
+    let told = Json::of(told).ok()?;
+    let reply = Reply { result: Some(told.raw()), truncated: false, ..reply };
     let json = reply.to_json().ok()?;
-    let image = Content::Binary { mime: Arc::from(mime), data: data.into() };
-    Some(Outcome::Succeeded(vec![Content::Json(json), image]))
+    let file = Content::Binary { mime: Arc::from(mime), data: data.into() };
+    Some(Outcome::Succeeded(vec![Content::Json(json), file]))
 }
 
 /// Puts a document beside the JSON as a resource of its own: clients show only images as they are.

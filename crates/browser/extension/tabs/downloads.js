@@ -2,8 +2,9 @@
 //
 // `downloads` -> `[{download_id, tab_id, url, file_name, path, mime?, state: "in_progress|complete|interrupted", bytes, total_bytes?, error?, begun_at,
 //   ended_at?}]`, the newest first
+// `downloads {id}` -> the one with that `download_id`, when it has ended or the command's time is over
 
-import { dropAbsent } from "../commands/errors.js";
+import { CommandError, dropAbsent } from "../commands/errors.js";
 import { on } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
 
@@ -11,6 +12,7 @@ const KEY = "downloads";
 const MAX_NOTED = 100;
 // The browser may list a download a little before the debugger tells of it.
 const EARLY_MS = 10_000;
+const AGAIN_MS = 100;
 
 export function watchDownloads() {
   on("Page.downloadWillBegin", (tab_id, { url }) => note(tab_id, url));
@@ -25,7 +27,17 @@ function note(tab_id, url) {
   });
 }
 
-export async function listDownloads({ tab_id, filter }) {
+export async function listDownloads({ id, ...wanted }, run) {
+  if (id === undefined) return await listed(wanted);
+  for (;;) {
+    const found = (await listed({})).find((row) => String(row.download_id) === id);
+    if (!found) throw new CommandError("tool_failed", `no download ${id} began in a tab that is worked in`, { guarantee: "not_executed", reason: "no_download", hint: "observe {what: \"downloads\"} lists them" });
+    if (found.state !== "in_progress" || run.ended || run.waitLimit(1) === 0) return found;
+    await new Promise((done) => setTimeout(done, AGAIN_MS));
+  }
+}
+
+async function listed({ tab_id, filter }) {
   await noting;
   const noted = await readSetting(KEY, []);
   if (noted.length === 0) return [];

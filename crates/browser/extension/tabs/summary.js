@@ -28,7 +28,8 @@ export function summarize(events, frame_id) {
   return { ...busy(own.filter((event) => event.ph === "X"), at_ms), page: ofPage(events, frame_id), requests: requestsOf(events, pids), ...marksOf(own, at_ms) };
 }
 
-function pidsIn({ name, pid, args }, frame_id) {
+/** The processes that show a frame, as an event tells. */
+export function pidsIn({ name, pid, args }, frame_id) {
   if (name === "TracingStartedInBrowser") return (args?.data?.frames ?? []).filter((one) => one.frame === frame_id).map((one) => one.processId);
   if (name === "FrameCommittedInBrowser" && args?.data?.frame === frame_id) return [args.data.processId];
   return args?.data?.frame === frame_id && name !== "ProcessReadyInBrowser" ? [pid] : [];

@@ -1,9 +1,10 @@
 // A performance trace of a tab, told as a summary.
 //
-// `trace_start` -> `{tracing: true}` · `trace_stop` -> what `summarize` makes of it. The browser takes one trace at a time. It ends by
+// `trace_start` -> `{tracing: true}` · `trace_stop {raw?}` -> what `summarize` makes of it, with `raw` also the events, as `pack` has them. The browser takes one trace at a time. It ends by
 // itself when the debugger leaves the tab.
 
 import { CommandError } from "../commands/errors.js";
+import { pack } from "./raw-trace.js";
 import { attach, on, send } from "./sessions.js";
 import { summarize } from "./summary.js";
 
@@ -36,7 +37,7 @@ export async function startTrace(_, { tab_id }) {
   return { tracing: true };
 }
 
-export async function stopTrace(_, run) {
+export async function stopTrace({ raw = false }, run) {
   const { tab_id } = run;
   const trace = traced.get(tab_id);
   if (!trace) throw new CommandError("tool_failed", "no trace of this tab is being taken; trace_start begins one", { guarantee: "not_executed", reason: "trace_state" });
@@ -58,7 +59,9 @@ export async function stopTrace(_, run) {
     await send(tab_id, "Tracing.end");
     const late = new Promise((resolve) => (timer = setTimeout(resolve, run.waitLimit(COLLECT_MS), false)));
     const is_whole = await Promise.race([is_complete, late]);
-    return { duration_ms: Math.round(performance.now() - trace.begun), ...summarize(events, frameTree.frame.id), ...(is_whole && n_left_out === 0 ? {} : { left_out: is_whole ? `${n_left_out} events` : "what came too late" }) };
+    const duration_ms = Math.round(performance.now() - trace.begun);
+    const packed = raw === true ? { raw: await pack(events, frameTree.frame.id) } : {};
+    return { duration_ms, ...summarize(events, frameTree.frame.id), ...packed, ...(is_whole && n_left_out === 0 ? {} : { left_out: is_whole ? `${n_left_out} events` : "what came too late" }) };
   } finally {
     clearTimeout(timer);
     stopEvents();

@@ -93,6 +93,11 @@ const REASONS: &[Reason] = &[
     ),
     reason("form_incomplete", "not every field was set", SNAPSHOT),
     reason("no_dialog", "no dialog is open in this tab", None),
+    reason(
+        "no_download",
+        "no such download began in a tab that is worked in",
+        Some("observe downloads lists them with their download_id"),
+    ),
     reason("no_engine", "no engine can run scripts in this page", WEB_PAGE),
     reason(
         "no_request",

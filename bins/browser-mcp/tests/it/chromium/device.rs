@@ -45,6 +45,15 @@ async fn a_tab_is_emulated_until_that_is_undone_and_tells_what_it_keeps() {
     assert_eq!((&row["tab_id"], &row["bytes"]), (&tab, &json!(14)), "{told}");
     let path = std::path::Path::new(row["path"].as_str().unwrap_or_else(|| panic!("{told}")));
     assert_eq!(std::fs::read(path).expect("there"), b"tea in a file\n");
+    let id = row["download_id"].to_string();
+    let save = |id: &str| json!({ "what": "downloads", "id": id, "save_to": "cups/tea.bin" });
+    let saved = rig.done(save(&id)).await;
+    assert_eq!((&saved["result"]["bytes"], &saved["result"]["path"]), (&json!(14), &json!(null)));
+    let copy = std::fs::read(rig.files().join("cups/tea.bin")).expect("saved");
+    assert_eq!(copy, b"tea in a file\n");
+    assert_eq!(rig.end(save(&id)).await["error_info"]["guarantee"], "not_executed", "written over");
+    let none = rig.end(json!({ "what": "downloads", "id": "none" })).await;
+    assert_eq!(none["error_info"]["details"]["reason"], "no_download", "{none}");
     std::fs::remove_file(path).expect("removed");
     rig.close().await;
 }

@@ -19,8 +19,15 @@ async fn a_trace_says_where_the_time_of_a_page_went() {
     let busy = "{ const end = performance.now() + 400; while (performance.now() < end); } 'busy'";
     rig.value(&tab, busy).await;
     rig.value(&tab, "ask().then(() => 1)").await;
-    let told = rig.done(act("trace_stop")).await;
+    let mut stop = act("trace_stop");
+    stop["save_to"] = json!("trace.json.gz");
+    stop["timeout_ms"] = json!(60_000);
+    let told = rig.done(stop).await;
     let result = &told["result"];
+    let file = std::fs::read(rig.files().join("trace.json.gz")).expect("a file beside the summary");
+    assert!(file.starts_with(&[0x1f, 0x8b]), "no gzip of {} bytes", file.len());
+    assert_eq!(result["bytes"], json!(file.len()), "{told}");
+    assert!(result["events"].as_u64() > Some(100) && result["raw"].is_null(), "{told}");
     assert!(result["main_thread"]["busy_ms"].as_u64() >= Some(300), "{told}");
     assert!(result["long_tasks"]["count"].as_u64() >= Some(1), "{told}");
     assert!(result["requests"]["count"].as_u64() >= Some(1), "{told}");
