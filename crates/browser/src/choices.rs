@@ -5,13 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use raincheck_core::ids::TaskId;
 use raincheck_core::scope::Scope;
 use serde::Serialize;
+use tokio::time::Instant;
 
 /// How many callers it is known of which tab is theirs.
 const MAX: usize = 1024;
+
+/// How long a tab is its caller's, and is found for no other one, after that was heard of last.
+const IN_USE: Duration = Duration::from_secs(600);
 
 /// How many calls it is known of which connection they are.
 const MAX_CALLS: usize = 4096;
@@ -48,6 +53,8 @@ pub(crate) struct Choices {
     /// The turns and the connections of calls that have become commands.
     calls: BTreeMap<TaskId, (u64, Arc<str>)>,
     n_calls: u64,
+    /// When each caller gave a command last.
+    heard: BTreeMap<Caller, Instant>,
 }
 
 impl Choices {
@@ -87,6 +94,25 @@ impl Choices {
             (choice, _) => choice,
         };
         self.chosen.insert(caller.clone(), (by, choice));
+    }
+
+    /// Notes that a caller gives a command now.
+    pub(crate) fn hear(&mut self, caller: Caller, now: Instant) {
+        self.heard.insert(caller, now);
+        self.heard.retain(|_, at| now.saturating_duration_since(*at) < IN_USE);
+    }
+
+    /// Returns the tabs of the other callers that gave a command not long ago.
+    pub(crate) fn of_others(&self, caller: &Caller, now: Instant) -> Vec<i64> {
+        let is_other = |other: &&Caller| {
+            let at = self.heard.get(*other);
+            *other != caller && at.is_some_and(|at| now.saturating_duration_since(*at) < IN_USE)
+        };
+        let others = self.chosen.keys().filter(is_other);
+        let mut tabs: Vec<i64> = others.filter_map(|other| self.tab_of(other)).collect();
+        tabs.sort_unstable();
+        tabs.dedup();
+        tabs
     }
 
     /// Notes of which connection a call is.
@@ -129,6 +155,26 @@ mod tests {
         assert_eq!(choices.tab_of(&one), Some(7), "an older command ended later");
         choices.choose(&one, id(3), Choice::Front);
         assert_eq!((choices.tab_of(&one), choices.of(&one)), (None, Some(&Choice::Front)));
+    }
+
+    #[test]
+    fn the_tabs_of_others_are_those_of_callers_that_were_heard_of_not_long_ago() {
+        // [BROWSER-53]
+        let mut choices = Choices::default();
+        let (one, two, new) = (caller(0, "one"), caller(1, "two"), caller(0, "new"));
+        let begin = Instant::now();
+        choices.choose(&one, id(1), Choice::Tab(7, None));
+        choices.choose(&two, id(2), Choice::Tab(8, None));
+        choices.hear(one.clone(), begin);
+        choices.hear(two.clone(), begin + IN_USE / 2);
+        let of = |choices: &Choices, caller, at| choices.of_others(caller, begin + at);
+        assert_eq!(of(&choices, &new, IN_USE / 2), [7, 8]);
+        assert_eq!(of(&choices, &one, IN_USE / 2), [8]);
+        assert_eq!(of(&choices, &new, IN_USE), [8]);
+        choices.choose(&two, id(3), Choice::Front);
+        assert_eq!(of(&choices, &new, IN_USE), [0; 0]);
+        choices.hear(new, begin + IN_USE * 2);
+        assert_eq!(choices.heard.len(), 1);
     }
 
     #[test]

@@ -149,6 +149,12 @@ impl<'a> Run<'a> {
         let limits = &attempt.record.task.limits;
         let caller = bridge.caller_of(&attempt.record.task.scope, context.id());
         let is_anew = order.take_tab(bridge.choices().of(&caller));
+        let now = bridge.clock().now().awake;
+        let others = if order.tab_id.is_none() {
+            bridge.choices().of_others(&caller, now)
+        } else {
+            Vec::new()
+        };
         let command = Command {
             fence: attempt.record.fence,
             attempt: attempt.record.attempt,
@@ -159,6 +165,7 @@ impl<'a> Run<'a> {
             tab_id: order.tab_id,
             caller: caller.clone(),
             is_anew,
+            others,
             params: order.params,
             accept: limits.accept,
             run: limits.run_timeout.unwrap_or(NEVER),

@@ -62,6 +62,8 @@ pub(crate) struct Command {
     pub(crate) caller: Caller,
     /// Whether its caller gave up the tab that the browser may know of it.
     pub(crate) is_anew: bool,
+    /// The tabs that other callers work in, where the browser finds the tab.
+    pub(crate) others: Vec<i64>,
     pub(crate) params: Json,
     pub(crate) accept: Duration,
     pub(crate) run: Duration,
@@ -482,6 +484,7 @@ impl Outgoing {
             tab_id: command.tab_id,
             caller: &command.caller,
             is_anew: command.is_anew,
+            others: &command.others,
             accept_ms: millis(command.accept),
             deadline_ms: millis(command.run),
         };

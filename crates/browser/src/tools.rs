@@ -95,6 +95,7 @@ impl Browser {
     fn note(&self, call: &Call, what: &str, arguments: &Arguments) {
         let mut choices = self.choices();
         choices.note_call(call.id, call.connection.as_deref());
+        choices.hear(caller_of(call), self.clock().now().awake);
         if let Some(tab) = arguments.whole("tab_id").filter(|_| what != "tab_close") {
             let browser = arguments.text("browser_id").map(Arc::from);
             choices.choose(&caller_of(call), call.id, Choice::Tab(tab, browser));

@@ -39,6 +39,9 @@ pub(crate) struct Delivery<'a> {
     /// Whether what the extension remembers of the caller's tab is over.
     #[serde(rename = "anew", skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_anew: bool,
+    /// The tabs that other callers work in: none of them is found for this one.
+    #[serde(skip_serializing_if = "<[i64]>::is_empty")]
+    pub(crate) others: &'a [i64],
     /// From the delivery to the end of the time to accept it.
     pub(crate) accept_ms: u64,
     /// From the acceptance to the end of the run.

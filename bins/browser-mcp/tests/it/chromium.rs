@@ -5,6 +5,8 @@
 
 mod acting;
 mod batches;
+mod changes;
+mod clients;
 mod declared;
 mod device;
 mod guarded;
@@ -94,6 +96,12 @@ impl Rig {
         panic!("the extension never came: {seen}")
     }
 
+    /// Starts a server of another client, which the one of this rig serves.
+    pub(crate) async fn beside(&self) -> Beside {
+        let serve = command(self.folder.path(), &["serve", "--log-level", "info"]);
+        Beside(Server::of(serve).await)
+    }
+
     /// Returns the folder that files are uploaded from and output is saved in.
     pub(crate) fn files(&self) -> std::path::PathBuf {
         self.folder.path().join("files")
@@ -134,17 +142,8 @@ impl Rig {
     }
 
     /// Reads the command of an answer until it has ended.
-    pub(crate) async fn end_of(&self, mut answer: Value) -> Value {
-        for _ in 0..CALLS {
-            if !is_live(&answer) {
-                return answer;
-            }
-            let read = json!({
-                "what": "command_result", "correlation_id": answer["correlation_id"], "wait_ms": WAIT_MS,
-            });
-            answer = self.call("observe", read).await;
-        }
-        panic!("it never ended: {answer}")
+    pub(crate) async fn end_of(&self, answer: Value) -> Value {
+        end_of(&self.server, answer).await
     }
 
     /// Gives a command that has to be complete, and returns its answer.
@@ -226,6 +225,38 @@ impl Rig {
         assert!(said.is_ok(), "{said:?}");
         folder.close().expect("removed");
     }
+}
+
+/// The server of another client at the same browser.
+pub(crate) struct Beside(Server);
+
+impl Beside {
+    /// Gives a command and returns how it ended.
+    pub(crate) async fn ask(&self, mut arguments: Value) -> Value {
+        let members = arguments.as_object_mut().expect("an object");
+        members.entry("wait_ms").or_insert(json!(WAIT_MS));
+        let begun = self.0.call("interact", arguments).await;
+        end_of(&self.0, begun).await
+    }
+
+    /// Ends it.
+    pub(crate) async fn close(self) {
+        self.0.close().await;
+    }
+}
+
+/// Reads the command of an answer until it has ended.
+async fn end_of(server: &Server, mut answer: Value) -> Value {
+    for _ in 0..CALLS {
+        if !is_live(&answer) {
+            return answer;
+        }
+        let read = json!({
+            "what": "command_result", "correlation_id": answer["correlation_id"], "wait_ms": WAIT_MS,
+        });
+        answer = server.call("observe", read).await;
+    }
+    panic!("it never ended: {answer}")
 }
 
 /// Returns the processes that show pages, of the browser with a profile.

@@ -19,12 +19,13 @@ export async function useTab(caller, tab_id) {
 }
 
 export async function noteOpened(caller, tab_id) {
-  await writeSetting(`opener_of:${tab_id}`, caller?.owner ?? "");
+  await writeSetting(`opener_of:${tab_id}`, nameOf(caller));
 }
 
-/** Whether a tab was opened for a caller's owner. */
+/** Whether a tab was opened for a caller; where its connection is not known any more, for its owner. */
 export async function hasOpened(caller, tab_id) {
-  return (await readSetting(`opener_of:${tab_id}`, null)) === (caller?.owner ?? "");
+  const opener = await readSetting(`opener_of:${tab_id}`, null);
+  return opener === nameOf(caller) || (caller?.connection === undefined && opener?.startsWith(`${nameOf(caller)}/`) === true);
 }
 
 export async function noteTold(caller, tab_id, origin) {

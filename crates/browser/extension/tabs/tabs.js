@@ -15,9 +15,9 @@ import { checkUrl } from "./urls.js";
 
 /**
  * The tab that a command is for: the one that it names, else the one that its caller used or opened last, and
- * `is_found` the one in front for a caller that has none yet. `may_find` says whether that is allowed.
+ * `is_found` the one in front for a caller that has none yet. `may_find` says whether that is allowed; the tabs of `others` are not found.
  */
-export async function targetTab({ tab_id, params, caller, anew }, may_find) {
+export async function targetTab({ tab_id, params, caller, anew, others }, may_find) {
   const named = params?.tab_id ?? undefined;
   if (named !== undefined) return { tab: await existing(named) };
   const own = tab_id ?? (anew === true ? null : await ownTab(caller));
@@ -26,6 +26,7 @@ export async function targetTab({ tab_id, params, caller, anew }, may_find) {
   const [front] = await chrome.tabs.query({ active: true, lastFocusedWindow: true });
   const tab = front ?? (await chrome.tabs.query({ active: true }))[0];
   if (!tab) throw new CommandError("peer_not_ready", "no tab is open", { guarantee: "not_executed", reason: "tab_gone", hint: "open one with interact {action: \"tab_new\"}" });
+  if (others?.includes(tab.id)) throw inUse(tab.id);
   return { tab, is_found: true };
 }
 
@@ -76,6 +77,14 @@ export function watchTabs() {
     tell(added, "open", await chrome.tabs.get(added));
   });
   tabs.onRemoved.addListener((tab_id) => record({ kind: "tab", tab_id, event: "closed" }));
+}
+
+function inUse(tab_id) {
+  return new CommandError("peer_not_ready", `tab ${tab_id}, the one in front, is worked in by another client`, {
+    guarantee: "not_executed",
+    reason: "tab_in_use",
+    hint: "open one with interact {action: \"tab_new\"}, or pass the tab_id of one of observe {what: \"tabs\"}",
+  });
 }
 
 function ownTabGone(tab_id) {

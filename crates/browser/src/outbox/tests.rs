@@ -44,6 +44,7 @@ impl Table {
             tab_id: None,
             caller: Caller::new(&Scope::local(), None),
             is_anew: false,
+            others: Vec::new(),
             params: Json::empty_object(),
             accept: LINGER,
             run: LINGER,

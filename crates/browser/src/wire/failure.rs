@@ -169,6 +169,13 @@ const REASONS: &[Reason] = &[
     ),
     reason("tab_gone", "the tab is gone", LIST_TABS),
     reason(
+        "tab_in_use",
+        "the tab in front is worked in by another client, and you have none yet",
+        Some(
+            "open one with interact {action: \"tab_new\"}, or pass the tab_id of one of observe {what: \"tabs\"}",
+        ),
+    ),
+    reason(
         "step_failed",
         "a step failed, and those after it were not tried",
         Some("look at the page, then go on from that step"),
