@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { launch, open } from "./chromium.mjs";
+import { ID, launch, open } from "./chromium.mjs";
 
 const PROGRAM = process.env.BROWSER_MCP ?? fileURLToPath(new URL("../../../target/debug/browser-mcp", import.meta.url));
 const FOREVER = "for (;;) {}";
@@ -110,6 +110,62 @@ test("a frame of a closed site in another page is not read [BROWSER-27]", async 
   }
   assert.equal((await end(click)).error_info.guarantee, "not_executed");
   await closeSites("");
+});
+
+test("pages that commands cannot look into are told at once by their kind [BROWSER-36]", async () => {
+  const shown = async (url) => {
+    const before = new Set((await end({ what: "tabs" })).result.map((row) => row.tab_id));
+    const { targetId } = await browser.send("Target.createTarget", { url });
+    let row;
+    await until(async () => (row = (await end({ what: "tabs" })).result.find((one) => !before.has(one.tab_id) && one.status === "complete")));
+    return { tab_id: row.tab_id, close: () => browser.send("Target.closeTarget", { targetId }) };
+  };
+  for (const [url, reason, way_on] of [
+    [`view-source:${origin}/`, "view_source", /execute_js/],
+    ["chrome://version/", "browser_page", /navigate/],
+    [`chrome-extension://${ID}/icons/icon.svg`, "extension_page", /navigate/],
+  ]) {
+    const tab = await shown(url);
+    for (const call of [{ what: "snapshot" }, { what: "page_text" }, { action: "click", selector: "a" }, { action: "execute_js", script: "1" }]) {
+      const { status, error_info } = await end({ ...call, tab_id: tab.tab_id });
+      assert.deepEqual([status, error_info.guarantee, error_info.details?.reason], ["error", "not_executed", reason], `${url}: ${JSON.stringify(call)}`);
+      assert.match(error_info.hint, way_on);
+    }
+    // The way on works from there.
+    assert.equal((await end({ action: "navigate", url: `${origin}/`, tab_id: tab.tab_id })).status, "complete", url);
+    assert.match(JSON.stringify((await end({ what: "page_text", tab_id: tab.tab_id })).result), /words/);
+    await tab.close();
+  }
+  // No certificate to be had there.
+  const { tab_id: warned } = await end({ action: "tab_new" });
+  await end({ action: "navigate", url: origin.replace("http:", "https:"), tab_id: warned });
+  const { error_info } = await end({ what: "snapshot", tab_id: warned });
+  assert.deepEqual([error_info.guarantee, error_info.details?.reason], ["not_executed", "certificate_page"]);
+  await end({ action: "tab_close", tab_id: warned });
+});
+
+test("with several profiles a tab finds its browser, and health names each [BROWSER-7]", async () => {
+  const other = await launch(join(folder, "extension"));
+  try {
+    let known = [];
+    const until_ms = Date.now() + 120_000;
+    while (known.length !== 2 && Date.now() < until_ms) {
+      await new Promise((done) => setTimeout(done, 50));
+      known = (await server.call("observe", { what: "health" })).browsers.filter((one) => one.connected);
+    }
+    assert.equal(known.length, 2);
+    const opened = [];
+    for (const { browser_id } of known) opened.push((await end({ action: "tab_new", url: `${origin}/?${browser_id}`, browser_id })).tab_id);
+    assert.ok(opened.every(Number.isInteger), JSON.stringify(opened));
+    for (let round = 0; round < 2; round++) {
+      for (const [n, { browser_id }] of known.entries()) {
+        const { result } = await end({ action: "execute_js", script: "location.search", tab_id: opened[n] });
+        assert.equal(result, `?${browser_id}`);
+      }
+    }
+  } finally {
+    await other.close();
+  }
 });
 
 // ---- the page, the server ----------------------------------------------------------------
