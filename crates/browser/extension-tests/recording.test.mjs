@@ -117,6 +117,13 @@ test("a recording is of one tab and one caller, and bounded", async () => {
   await assert.rejects(stopRecording({}, run()), { reason: "recording_state" });
 });
 
+test("of more than twenty recordings the oldest is given up", async () => {
+  const caller = (n) => ({ owner: "me", connection: `c${n}` });
+  for (let n = 0; n < 21; n++) await startRecording({}, run({ caller: caller(n) }));
+  await assert.rejects(stopRecording({}, run({ caller: caller(0) })), { reason: "recording_state" });
+  for (const n of [1, 20]) assert.equal((await stopRecording({}, run({ caller: caller(n) }))).recorded.n_steps, 0);
+});
+
 test("more steps than a batch takes are several batches, each with the values that it takes", () => {
   const steps = Array.from({ length: 120 }, (_, n) => ({ action: "fill", selector: "#a", text: n === 119 ? "{{secret:last}}" : "x" }));
   const script = scriptOf({ steps, url: "u", left_out: [], n_left_out: 0 });
@@ -137,4 +144,18 @@ test("values go into the places of their names, and nowhere else", () => {
 test("a text that looks like a name is named itself", async () => {
   const script = await recorded({ action: "fill", ref: "e1", text: "{{secret:x}}" });
   assert.deepEqual([script.steps[0].text, script.values], ["{{secret:secret}}", { secret: null }]);
+});
+
+test("a selector of a frame is none that the page, or a frame before it, would take", async () => {
+  const frames = [{ frameId: 0, parentFrameId: -1, url: "https://a.example/" }, { frameId: 4, parentFrameId: 0, url: "https://b.example/" }, { frameId: 5, parentFrameId: 0, url: "https://c.example/" }];
+  const taken = { 0: ["#a"], 4: ["#b"], 5: ["#a", "#b", "#c"] };
+  chrome.webNavigation = { ...chrome.webNavigation, getAllFrames: async () => frames, getFrame: async ({ frameId }) => frames.find((frame) => frame.frameId === frameId) };
+  chrome.scripting.executeScript = async ({ target: { frameIds: [id] }, args }) => {
+    if (!args) return [{ result: { index: id - 4, is_reached: false, origin: frames.find((frame) => frame.frameId === id).url } }];
+    const [method, { selector }] = args;
+    if (method === "matching") return [{ result: { value: { n: taken[id].includes(selector) ? 1 : 0 } } }];
+    return [{ result: id === 5 ? { value: { selectors: ["#a", "#b", "#c"], is_secret: false, origin: "https://c.example" } } : { missing: "no element matches" } }];
+  };
+  const script = await recorded({ action: "click", ref: "f5e1" });
+  assert.deepEqual(script.steps, [{ action: "click", selector: "#c" }]);
 });

@@ -117,7 +117,7 @@ test("a list is cut off in the page already, and a context that fails is said", 
 });
 
 /** A tab whose page declares `add`; `answer()` is what its document does when a tool is called. */
-function tabOf(answer, told = []) {
+function tabOf(answer, told = [], more = []) {
   const onCommitted = { addListener() {}, removeListener() {} };
   const tools = [{ way: "document", name: "add", description: "Adds", schema }];
   globalThis.chrome = {
@@ -126,7 +126,7 @@ function tabOf(answer, told = []) {
     scripting: {
       async executeScript({ func, world, target }) {
         const at = { frameId: 0, documentId: "D" };
-        if (func === listDeclared) return [{ ...at, result: { origin: ORIGIN, is_native: false, n_more: 0, tools: world === "MAIN" ? tools : [] } }];
+        if (func === listDeclared) return [{ ...at, result: { origin: ORIGIN, is_native: false, n_more: 0, tools: world === "MAIN" ? [...tools, ...more] : [] } }];
         assert.deepEqual(target.documentIds, ["D"]);
         if (func === abortDeclared) return told.push("abort"), [{ ...at, result: true }];
         told.push("call");
@@ -173,4 +173,21 @@ test("a cancel tells the tool, once it was called, and does not say that it stop
   const { error } = await end;
   assert.deepEqual([told, error.guarantee], [["call", "abort"], "unknown"]);
   assert.match(error.message, /may still go on/);
+});
+
+test("what cannot be called by its name is not listed, and that is said", async () => {
+  tabOf(() => null, [], [{ way: "document", name: "x".repeat(129) }, { way: "document", description: "none" }, "no object"]);
+  const { tools, left_out } = await pageTools({}, { tab_id: 7 });
+  assert.deepEqual([tools.map(({ name }) => name), left_out], [["add"], ["2 tools: they have no name, or one of more than 128 characters"]]);
+});
+
+test("a frame that the user closed is not looked at, and that is said", async () => {
+  tabOf(() => null);
+  const { setOrigins } = await import("../extension/status/origins.js");
+  await setOrigins({ mode: "all_but", closed: ["b.example"], open: [] }, { local: { set: async () => {} } });
+  const frames = [{ frameId: 0, parentFrameId: -1, url: `${ORIGIN}/` }, { frameId: 5, parentFrameId: 0, url: "https://b.example/" }];
+  chrome.webNavigation.getAllFrames = async () => frames;
+  const { tools, left_out } = await pageTools({}, { tab_id: 7 });
+  assert.deepEqual([tools.length, left_out], [1, ["a frame: b.example is closed to commands by the user"]]);
+  await setOrigins({ mode: "all_but", closed: [], open: [] }, { local: { set: async () => {} } });
 });

@@ -18,16 +18,8 @@ use crate::specs;
 const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_commands"];
 
 /// What is done to no tab that was there before.
-const ABOUT_NO_TAB: &[&str] = &[
-    "tab_new",
-    "record_stop",
-    "recording",
-    "tabs",
-    "downloads",
-    "dialog_policy",
-    "engine",
-    "webmcp",
-];
+const ABOUT_NO_TAB: &[&str] =
+    &["tab_new", "tabs", "downloads", "dialog_policy", "engine", "webmcp"];
 
 /// A tool of the set.
 pub(crate) struct Named {
@@ -135,4 +127,26 @@ pub(crate) fn named(tool: &str) -> Result<&'static Named, Error> {
         .iter()
         .find(|known| known.name == tool)
         .ok_or_else(|| Error::new(Kind::UnknownTool, format!("the browser has no tool `{tool}`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_caller_recorded_is_asked_of_the_browser_of_its_tab() {
+        // [BROWSER-58, BROWSER-7]
+        let choice = Choice::Tab(7, Some("b".into()));
+        let lane = LaneId::from(lanes::CONTROL);
+        for (tool, inputs, browser) in [
+            (specs::INTERACT, r#"{"action":"record_stop"}"#, Some("b")),
+            (specs::OBSERVE, r#"{"what":"recording"}"#, Some("b")),
+            (specs::OBSERVE, r#"{"what":"tabs"}"#, None),
+        ] {
+            let inputs = Json::parse(inputs).expect("JSON");
+            let mut order = Order::of(tool, &lane, &inputs).expect("an order");
+            assert!(!order.take_tab(Some(&choice)));
+            assert_eq!(order.browser.as_deref(), browser, "{}", order.what);
+        }
+    }
 }

@@ -62,9 +62,14 @@ export async function callDeclared({ way, name, description, schema }, input, te
   if (!tool) return { changed: "gone" };
   // What the browser made data of has no `undefined`.
   if (tool.description !== (description ?? undefined) || !same(schema ?? undefined, tool.inputSchema ?? undefined)) return { changed: "other" };
-  const aborter = new AbortController();
-  const options = { signal: aborter.signal };
-  globalThis[Symbol.for(key)] = aborter;
+  let options = {};
+  try {
+    const aborter = new AbortController();
+    globalThis[Symbol.for(key)] = aborter;
+    options = { signal: aborter.signal };
+  } catch {
+    // The page replaced these: its tool is not told of a cancel.
+  }
   try {
     // Drafts differ on whether arguments are an object or its text: this is both.
     const both = new (class {
@@ -83,7 +88,11 @@ export async function callDeclared({ way, name, description, schema }, input, te
     const is_error = error && typeof error === "object";
     return { thrown: { name: is_error ? `${error.name}` : "thrown", message: is_error ? `${error.message}` : `${error}` } };
   } finally {
-    delete globalThis[Symbol.for(key)];
+    try {
+      delete globalThis[Symbol.for(key)];
+    } catch {
+      // It was not put there.
+    }
   }
 }
 

@@ -27,7 +27,8 @@ const MAX_HASHED = 256 * 1024;
 const MAX_TOLD = 48_000;
 const MAX_VALUE = 2_000_000;
 const LIST_AGAIN = "list them again with page_tools, read what the tool says now, and call it with the origin and the schema_hash of that list";
-const NEVER_BEGAN = /No document with id|No frame with id|Cannot access|cannot be scripted|must request permission/i;
+/** What the browser says of a document that it does not find, before anything runs in it. */
+const NEVER_BEGAN = /^No (?:document|frame) with id/i;
 const SHIM = { id: "page-tools", js: ["page/shim.js"], matches: ["<all_urls>"], allFrames: true, matchOriginAsFallback: true, runAt: "document_start", world: "MAIN", persistAcrossSessions: false };
 
 export async function pageTools(params, run) {
@@ -63,17 +64,23 @@ async function documentOf(tab_id, { frameId: frame_id, url }) {
   if (closed !== null) return { why: `a frame: ${closed} by the user` };
   if (whyHostBlocked(url) !== null) return { why: "a frame of the server's own port, or of a link-local or metadata address" };
   const native = await within(LIST_MS, inject({ tabId: tab_id, frameIds: [frame_id] }, "ISOLATED", listDeclared, [true, false, MAX_TOOLS]));
-  // A frame without an origin that may be read, such as a page of the browser: it declares nothing to us.
-  if (!native?.result) return frame_id === 0 ? { why: "the page did not answer" } : {};
+  if (native === null) return { why: frame_id === 0 ? "the page did not answer" : "a frame that did not answer" };
+  // A frame that no extension may read, such as a page of the browser, declares nothing to us.
+  if (!native.result) return frame_id === 0 ? { why: "the page cannot be read" } : {};
   const { origin, is_native } = native.result;
   const own = await within(LIST_MS, inject(targetOf(tab_id, native), "MAIN", listDeclared, [false, is_native, MAX_TOOLS]));
   const tools = [...toolsOf(native.result, "ISOLATED"), ...toolsOf(own?.result, "MAIN")];
-  const unique = tools.filter((tool, n) => tools.findIndex((other) => other.name === tool.name) === n);
+  const n_unnamed = tools.length - tools.filter(isNamed).length;
+  const unique = tools.filter((tool, n) => isNamed(tool) && tools.findIndex((other) => other.name === tool.name) === n);
   const where = frame_id === 0 ? "the page" : `a frame of ${origin}`;
   const failure = own?.result ? own.result.error : (own?.failure ?? "it did not come");
   const why = failure === undefined ? undefined : `${where}: its list of tools: ${String(failure).slice(0, 200)}`;
   const hashed = await Promise.all(unique.map(async (tool) => ({ ...tool, origin, schema_hash: await hashOf(tool) })));
-  return { origin, frame_id, target: targetOf(tab_id, native), tools: hashed, n_more: (native.result.n_more ?? 0) + (own?.result?.n_more ?? 0), why };
+  return { origin, frame_id, target: targetOf(tab_id, native), tools: hashed, n_more: (native.result.n_more ?? 0) + (own?.result?.n_more ?? 0), n_unnamed, why };
+}
+
+function isNamed({ name }) {
+  return typeof name === "string" && name !== "" && name.length <= MAX_NAME;
 }
 
 function targetOf(tab_id, { documentId, frameId }) {
@@ -89,7 +96,7 @@ async function inject(target, world, func, args) {
 function toolsOf(told, world) {
   const all = Array.isArray(told?.tools) ? told.tools : [];
   return all
-    .filter((tool) => typeof tool?.name === "string" && tool.name !== "" && tool.name.length <= MAX_NAME)
+    .filter(isObject)
     .map(({ way, name, title, description, schema, annotations }) => ({
       world, way, name, description: typeof description === "string" ? description : undefined, title: typeof title === "string" && title !== "" ? title : undefined,
       // As it was told, to compare with; and what it means.
@@ -144,6 +151,8 @@ export function shownTools(documents, left_out = []) {
   }
   n_more += documents.reduce((sum, document) => sum + (document.n_more ?? 0), 0);
   if (n_more > 0) missing.push(`${n_more} tools: there is no room for more`);
+  const n_unnamed = documents.reduce((sum, document) => sum + (document.n_unnamed ?? 0), 0);
+  if (n_unnamed > 0) missing.push(`${n_unnamed} tools: they have no name, or one of more than ${MAX_NAME} characters`);
   if (n_large > 0) missing.push(`${n_large} tools: what they say of themselves is too long`);
   return dropAbsent({ tools, left_out: missing.length > 0 ? missing : undefined });
 }

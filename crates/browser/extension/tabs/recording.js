@@ -12,11 +12,12 @@ import { call } from "../page/agents.js";
 import { framesOf, ownFrames } from "../page/frames.js";
 import { askWhere } from "../page/reach.js";
 import { nameOf } from "./callers.js";
-import { readSetting, writeSetting } from "./settings.js";
+import { dropSettings, readSetting, writeSetting } from "./settings.js";
 
 const MAX_STEPS = 500;
 const MAX_BYTES = 128 * 1024;
 const MAX_LEFT_OUT = 20;
+const MAX_RECORDINGS = 20;
 const BATCH_STEPS = 50;
 const LOOK_MS = 1000;
 const PLACEHOLDER = /^\{\{secret:([a-z0-9_]{1,40})\}\}$/;
@@ -49,6 +50,7 @@ export async function startRecording(_, run) {
   const known = await read(run.caller);
   if (known?.is_on) throw new CommandError("tool_failed", `tab ${known.tab_id} is recorded already`, { guarantee: "not_executed", reason: "recording_state" });
   const { url } = await chrome.tabs.get(run.tab_id);
+  await makeRoom(run.caller);
   await write(run.caller, { is_on: true, tab_id: run.tab_id, url, steps: [], bytes: 0, names: [], left_out: [], n_left_out: 0 });
   return { tab_id: run.tab_id, url };
 }
@@ -64,6 +66,15 @@ export async function showRecording(_, run) {
   const known = await read(run.caller);
   if (!known) throw none();
   return { is_on: known.is_on, tab_id: known.tab_id, url: known.url, n_steps: known.steps.length, script: scriptOf(known) };
+}
+
+/** Gives up the oldest recordings where there are too many, of callers that may be gone. */
+async function makeRoom(caller) {
+  const own = nameOf(caller);
+  const names = [...(await readSetting("recordings", [])).filter((name) => name !== own), own];
+  const gone = new Set(names.splice(0, Math.max(0, names.length - MAX_RECORDINGS)).map((name) => `recording:${name}`));
+  if (gone.size > 0) await dropSettings((name) => gone.has(name));
+  await writeSetting("recordings", names);
 }
 
 function none() {
