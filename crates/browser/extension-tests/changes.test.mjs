@@ -9,6 +9,9 @@ import { withChanges } from "../extension/page/changes.js";
 const page = (text, more = {}) => ({ value: { url: "https://a.example/", title: "a", origin: "https://a.example", text, holes: [], left_out: [], is_cut: false, document_id: "s1", last_ref: 9, ...more } });
 const QUIET = { value: { document_id: "s1", quiet_ms: 1000 } };
 
+/** What the agent says of how quiet the page is, one after the other; the last again and again. */
+let quiet = [QUIET];
+
 /** A tab whose agent answers `snapshot` in turn with what is given: a value, or a function that makes a promise. */
 function tabOf(...snapshots) {
   const asked = [];
@@ -21,7 +24,7 @@ function tabOf(...snapshots) {
     scripting: {
       async executeScript({ args: [method] }) {
         asked.push(method);
-        if (method === "quiet") return [{ result: QUIET }];
+        if (method === "quiet") return [{ result: quiet.length > 1 ? quiet.shift() : quiet[0] }];
         if (method !== "snapshot") return [{ result: { value: {} } }];
         const next = snapshots.shift();
         return [{ result: typeof next === "function" ? await next() : next }];
@@ -73,6 +76,19 @@ test("of a page that came instead the first lines are told, and the rest is coun
   tabOf(page("- main"), page(rows, { document_id: "s2" }));
   const told = (await withChanges(changes, run(), click)).changes;
   assert.deepEqual([told.new_page, told.text.split("\n").length, told.left_out], [true, 60, ["40 more lines; take a snapshot"]]);
+});
+
+test("it is waited for until the page is quiet, and no longer than it takes", async () => {
+  const asked = tabOf(page("- main"), page("- main\n- text: all"));
+  quiet = [...[0, 30, 5, 60].map((quiet_ms) => ({ value: { document_id: "s1", quiet_ms } })), QUIET];
+  const told = await withChanges(changes, run({ left_ms: 60_000 }), click);
+  assert.equal(told.changes.text, "+ - text: all");
+  assert.deepEqual(asked, ["snapshot", "quiet", "quiet", "quiet", "quiet", "quiet", "snapshot", "unwatch"]);
+  // A page that never is quiet is told as it is after a while.
+  tabOf(page("- main"), page("- main\n- text: more"));
+  quiet = [{ value: { document_id: "s1", quiet_ms: 0 } }];
+  assert.equal((await withChanges(changes, run({ left_ms: 400 }), click)).changes.text, "+ - text: more");
+  quiet = [QUIET];
 });
 
 test("what was typed where secrets are typed is masked", async () => {

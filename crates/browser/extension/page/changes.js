@@ -14,8 +14,10 @@ import { call } from "./agents.js";
 import { compare, tell } from "./compare.js";
 import { linesOf, outlineOf } from "./read.js";
 
-const LOOK_MS = 1000;
-const MAX_LOOKED_AT = 1_000_000;
+// The outline is as long as it got by then; the rest is for what does not answer.
+const OUTLINE_MS = 800;
+const LOOK_MS = 3000;
+const MAX_LOOKED_AT = 400_000;
 const QUIET_MS = 100;
 const SETTLE_MS = 1500;
 const ASK_MS = 300;
@@ -70,7 +72,7 @@ function beginning(after, run) {
 async function look(run, watches) {
   const limit_ms = limitOf(run, LOOK_MS);
   const { n_open } = trafficOf(run.tab_id);
-  const seen = await within(limit_ms, outlineOf(run, {}, { max_bytes: MAX_LOOKED_AT, limit_ms: limit_ms * 0.8, watches }));
+  const seen = await within(limit_ms, outlineOf(run, {}, { max_bytes: MAX_LOOKED_AT, limit_ms: Math.min(OUTLINE_MS, limit_ms * 0.8), watches }));
   return { ...seen, n_open };
 }
 

@@ -17,24 +17,35 @@ fn ref_of(view: &Value, words: &str) -> String {
     rest.split(']').next().expect("a ref").to_owned()
 }
 
+/// Does something on the page `changes.html` as it was loaded, and returns the answer. A busy machine may not tell
+/// in time what changed: then it is done once more, on a page that is loaded anew.
+async fn act(rig: &Rig, tab_id: &Value, mut call: Value) -> Value {
+    call["changes"] = json!(true);
+    call["tab_id"] = tab_id.clone();
+    call["timeout_ms"] = json!(60_000);
+    let mut answer = Value::Null;
+    for _ in 0..60 {
+        let load =
+            json!({ "action": "navigate", "url": rig.here("changes.html"), "tab_id": tab_id });
+        rig.done(load).await;
+        answer = rig.done(call.clone()).await;
+        assert!(answer["untrusted_begins"].is_string(), "{answer}");
+        if answer["result"]["changes"]["not_known"].is_null() {
+            return answer["result"]["changes"].take();
+        }
+    }
+    panic!("what changed was never known: {answer}")
+}
+
 #[tokio::test]
 async fn an_act_answers_with_what_it_changed_and_is_done_whatever_becomes_of_that() {
     // [BROWSER-52]
     let rig = Rig::start().await;
     let tab = rig.open(&rig.here("changes.html")).await;
-    let act = async |mut call: Value| {
-        call["changes"] = json!(true);
-        call["tab_id"] = tab.clone();
-        call["timeout_ms"] = json!(60_000);
-        let answer = rig.done(call).await;
-        assert!(answer["untrusted_begins"].is_string(), "{answer}");
-        answer["result"]["changes"].clone()
-    };
     // The menu's lines only.
-    let opened = act(json!({ "action": "click", "selector": "#menu" })).await;
-    let lines: Vec<&str> = text(&opened).lines().map(str::trim_end).collect();
-    let shown: Vec<String> =
-        lines.iter().map(|line| line.split(" [").next().expect("a line").to_owned()).collect();
+    let opened = act(&rig, &tab, json!({ "action": "click", "selector": "#menu" })).await;
+    let lines: Vec<&str> = text(&opened).lines().collect();
+    let shown: Vec<&str> = lines.iter().filter_map(|line| line.split(" [").next()).collect();
     let wanted = [
         "~ - button \"Menu\"",
         "+ - menu \"Things\"",
@@ -42,47 +53,42 @@ async fn an_act_answers_with_what_it_changed_and_is_done_whatever_becomes_of_tha
         "+   - menuitem \"Paste\"",
     ];
     assert_eq!(shown, wanted, "{opened}");
-    assert_eq!(
-        (&opened["added"], &opened["removed"], &opened["changed"]),
-        (&json!(3), &json!(0), &json!(1))
-    );
+    let counts = [&opened["added"], &opened["removed"], &opened["changed"]];
+    assert_eq!(counts, [&json!(3), &json!(0), &json!(1)]);
     assert!(lines[0].contains("[expanded]"), "{opened}");
     // What came can be acted on by its ref.
-    let paste = ref_of(&opened, "Paste");
-    assert_eq!(
-        rig.done(json!({ "action": "hover", "ref": paste, "tab_id": tab })).await["result"]["target"],
-        "menuitem \"Paste\""
-    );
+    let hover = json!({ "action": "hover", "ref": ref_of(&opened, "Paste"), "tab_id": tab });
+    assert_eq!(rig.done(hover).await["result"]["target"], "menuitem \"Paste\"");
 
     // What is typed where secrets are typed is in no answer.
-    let typed = act(json!({ "action": "fill", "selector": "#word", "text": "hunter22" })).await;
-    assert!(text(&typed).contains("It is ••••"), "{typed}");
+    let fill = json!({ "action": "fill", "selector": "#word", "text": "hunter22" });
+    assert!(text(&act(&rig, &tab, fill).await).contains("It is ••••"));
     // Of a batch, what all of it changed.
-    let call = json!({ "action": "batch", "steps": [{ "action": "click", "selector": "#menu" }, { "action": "fill", "selector": "#word", "text": "x" }] });
-    assert!(text(&act(call).await).contains("It is x"));
+    let steps = json!([
+        { "action": "click", "selector": "#menu" },
+        { "action": "fill", "selector": "#word", "text": "x" },
+    ]);
+    let batch = act(&rig, &tab, json!({ "action": "batch", "steps": steps })).await;
+    assert!(text(&batch).contains("It is x") && text(&batch).contains("Copy"), "{batch}");
+    // Of a page that came instead, the first lines.
+    let left =
+        act(&rig, &tab, json!({ "action": "navigate", "url": rig.here("plain.html") })).await;
+    assert_eq!((&left["new_page"], text(&left)), (&json!(true), "- text: Plain"), "{left}");
+    let again = act(&rig, &tab, json!({ "action": "reload" })).await;
+    assert!(text(&again).starts_with("- heading \"What changes\""), "{again}");
+    assert!(again["left_out"].to_string().contains("more lines"), "{again}");
 
     // A dialog that is left open holds the page up, and not the answer.
-    rig.call(
-        "configure",
-        json!({ "what": "dialog_policy", "policy": "report", "wait_ms": 20_000 }),
-    )
-    .await;
-    let asked = act(json!({ "action": "click", "selector": "#ask" })).await;
-    assert!(asked["not_known"].to_string().contains("dialog"), "{asked}");
+    let policy = |name: &str| json!({ "what": "dialog_policy", "policy": name, "wait_ms": 20_000 });
+    rig.end_of(rig.call("configure", policy("report")).await).await;
+    let call = json!({
+        "action": "click", "selector": "#ask", "tab_id": tab, "changes": true, "timeout_ms": 60_000,
+    });
+    let asked = rig.done(call).await;
+    assert!(asked["result"]["changes"]["not_known"].is_string(), "{asked}");
+    assert_eq!(asked["result"]["dialog"]["outcome"], "open", "{asked}");
     rig.done(json!({ "action": "dialog", "accept": true, "tab_id": tab })).await;
-    rig.call(
-        "configure",
-        json!({ "what": "dialog_policy", "policy": "dismiss", "wait_ms": 20_000 }),
-    )
-    .await;
-
-    // Of a page that came, the first lines.
-    let left = act(json!({ "action": "click", "selector": "#away" })).await;
-    assert_eq!((&left["new_page"], text(&left)), (&json!(true), "- text: Plain"), "{left}");
-    // A new page is not compared with the page before it.
-    let back = act(json!({ "action": "navigate", "url": rig.here("changes.html") })).await;
-    assert!(text(&back).starts_with("- heading \"What changes\""), "{back}");
-    assert!(back["left_out"].to_string().contains("more lines"), "{back}");
+    rig.end_of(rig.call("configure", policy("dismiss")).await).await;
     rig.close().await;
 }
 
@@ -96,7 +102,11 @@ async fn a_snapshot_since_another_tells_what_changed_in_frames_and_shadow_roots_
         call.as_object_mut().expect("one").extend(more.as_object().expect("one").clone());
         call
     };
-    let is_whole = |told: &Value| told["result"]["text"].to_string().contains("\\\"far\\\"");
+    // The frame within the frame comes last.
+    let is_whole = |told: &Value| {
+        let told = told["result"]["text"].to_string();
+        told.contains("\\\"far\\\"") && told.contains("\\\"back\\\"")
+    };
     let first = rig.until(read(json!({})), is_whole).await["result"].clone();
     let since = read(json!({ "since": first["snapshot_id"] }));
     let same = rig.done(since.clone()).await["result"].clone();
