@@ -16,6 +16,7 @@ globalThis.raincheckDom ??= (() => {
   const FRAMES = new Set(["IFRAME", "FRAME"]);
   const HOSTS = new Set(["ARTICLE", "ASIDE", "BLOCKQUOTE", "BODY", "DIV", "FOOTER", "H1", "H2", "H3", "H4", "H5", "H6", "HEADER", "MAIN", "NAV", "P", "SECTION", "SPAN"]);
   const TARGETS = "a[href], button, input, select, textarea, [tabindex], [role=button], [role=link], [role=checkbox]";
+  const HOLDS_TEXT = "select, textarea";
   const MAX_NAME = 200;
   const MAX_LOOKED_AT = 400;
   const MAX_REFS = 100_000;
@@ -206,7 +207,7 @@ globalThis.raincheckDom ??= (() => {
     if (label) return clip(label);
     const tag = tagOf(element);
     const labels = typeOf(element) || tag === "METER" || tag === "PROGRESS" || tag === "OUTPUT" ? labelsOf(element) : null;
-    if (labels?.length > 0) return clip([...labels].map((each) => squeeze(each.textContent)).join(" "));
+    if (labels?.length > 0) return clip([...labels].map((each) => squeeze(saidBy(each))).join(" "));
     if (tag === "INPUT" && ["button", "submit", "reset"].includes(element.type)) return clip(element.value || element.type);
     if (tag === "FIELDSET") return clip(squeeze(one(element, "legend")?.textContent ?? ""));
     if (tag === "TABLE") return clip(squeeze(element.caption?.textContent ?? ""));
@@ -218,6 +219,13 @@ globalThis.raincheckDom ??= (() => {
       if (content) return clip(content);
     }
     return clip(squeeze(attr(element, "title") ?? attr(element, "placeholder") ?? ""));
+  }
+
+  /** What a label says, without the choices and the text that the controls in it hold. */
+  function saidBy(label) {
+    if (!one(label, HOLDS_TEXT)) return textOf(label);
+    const walk = (node) => (kindOf(node) === 3 ? node.data : kindOf(node) !== 1 || fits(node, HOLDS_TEXT) ? " " : [...childNodesOf(node)].map(walk).join(""));
+    return walk(label);
   }
 
   /** The text that is shown in an element, as far as a name needs it. */

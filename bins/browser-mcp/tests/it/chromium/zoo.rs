@@ -227,6 +227,7 @@ const ZOO: &[Exhibit] = &[
             (r##"{"action":"select","selector":"#list","value":"one"}"##, "one"),
             (r##"{"action":"fill","selector":"#area","text":"two\nlines"}"##, "two lines"),
             (r#"{"what":"snapshot"}"#, "••••"),
+            (r#"{"what":"snapshot"}"#, r#"combobox \"Choice\" ["#),
         ],
     ),
     exhibit(
