@@ -15,6 +15,7 @@ import { emulate } from "../tabs/emulation.js";
 import { recorderOf, showRecording, startRecording, stopRecording, withValues } from "../tabs/recording.js";
 import { startTrace, stopTrace } from "../tabs/trace.js";
 import { requestOf } from "../tabs/requests.js";
+import { putAhead } from "../page/agents.js";
 import { withChanges } from "../page/changes.js";
 import { drag } from "../page/drag.js";
 import { fillForm } from "../page/form.js";
@@ -111,6 +112,7 @@ export async function perform(entry, run, server) {
   let result;
   try {
     result = await withChanges(entry.params, run, () => action.act(entry.params, run));
+    if (result?.navigated === true) putAhead(run.tab_id).catch(() => {});
     if (run.opening) await settleOpened(run);
   } finally {
     // What the command caused is there to be read before its end is.

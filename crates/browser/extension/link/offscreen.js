@@ -6,10 +6,14 @@ import { isOwnPage, poll, prove, readPairing } from "./server.js";
 
 const WAIT_MS = 25_000;
 const RETRY_MS = 1000;
+/** A server that went a moment ago is often one that is started again. */
+const SOON_MS = 100;
+const LATELY_MS = 10_000;
 const TICK_MS = 20_000;
 const EARLY_MS = 200;
 
 const link = { state: "starting", detail: "", server: null, name: "", connected_at: null, polled_at: null };
+let lost_at = -Infinity;
 let ticking = null;
 let life = null;
 
@@ -32,7 +36,7 @@ async function run() {
     } catch (error) {
       await lost(error.state ?? "disconnected", error.message);
     }
-    await sleep(RETRY_MS);
+    await sleep(Date.now() - lost_at < LATELY_MS ? SOON_MS : RETRY_MS);
   }
 }
 
@@ -81,6 +85,7 @@ function watchLife() {
 
 async function lost(state, detail) {
   const was = link.state;
+  if (was === "connected") lost_at = Date.now();
   Object.assign(link, { state, detail, server: null });
   if (was !== state) await tell({ kind: "lost" });
 }

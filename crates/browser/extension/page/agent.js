@@ -17,11 +17,11 @@ globalThis.raincheckAgent ??= (() => {
     if (!isVisible(element)) return { why: `${what} is not visible` };
     if (args.enabled && fits(element, ":disabled, [aria-disabled=true]")) return { why: `${what} is disabled` };
     if (args.editable && (element.readOnly || !takesText(element))) return { why: `${what} cannot be edited` };
-    bringIntoView(element, args.hit);
+    const has_scrolled = bringIntoView(element, args.hit);
     const box = boxOf(element);
     const cover = args.hit ? coverOf(element) : null;
-    if (cover) return { why: `${what} is covered by ${describe(cover)}` };
-    return { x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height, what, tag: element.localName, type: typeOf(element), href: linkOf(element)?.href, is_secret: isSecret(element), origin: originOf(element) };
+    if (cover) return { why: `${what} is covered by ${describe(cover)}`, has_scrolled };
+    return { x: box.x + box.width / 2, y: box.y + box.height / 2, width: box.width, height: box.height, has_scrolled, what, tag: element.localName, type: typeOf(element), href: linkOf(element)?.href, is_secret: isSecret(element), origin: originOf(element) };
   }
 
   function linkOf(element) {
@@ -35,10 +35,11 @@ globalThis.raincheckAgent ??= (() => {
     return {};
   }
 
-  /** What can be hit already is not scrolled: that would close a menu which closes on scroll. */
+  /** What can be hit already is not scrolled: that would close a menu which closes on scroll. Tells whether it was. */
   function bringIntoView(element, is_hit) {
-    if (isInView(element) && (!is_hit || coverOf(element) === null)) return;
+    if (isInView(element) && (!is_hit || coverOf(element) === null)) return false;
     element.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+    return true;
   }
 
   /** Whether the middle of an element is within its view, and within those of the frames around it. */

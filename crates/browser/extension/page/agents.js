@@ -51,6 +51,11 @@ async function ask(target, method, args) {
   return told.result;
 }
 
+/** Puts the agent into the page that a command led to, so that the next one finds it there. */
+export async function putAhead(tab_id) {
+  if ((await whyFrameClosed(tab_id, 0)) === null) await putAgent({ tabId: tab_id, frameIds: [0] });
+}
+
 /** Waits until the page is parsed, unless that takes long: what is there by then can be read. */
 async function putAgent(target) {
   const put = (injectImmediately) => chrome.scripting.executeScript({ target, files: AGENT, injectImmediately });

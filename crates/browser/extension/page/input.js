@@ -16,6 +16,7 @@ import { ask, reach } from "./reach.js";
 
 const BUTTONS = { left: { number: 0, bit: 1, event: "click" }, middle: { number: 1, bit: 4, event: "auxclick" }, right: { number: 2, bit: 2, event: "contextmenu" } };
 const CONSEQUENCE_MS = 80;
+const HOVER_MS = 50;
 const CONSEQUENCE_LIMIT_MS = 5000;
 const KEYED_CHARS = 200;
 const ARRIVAL_LIMIT_MS = 3000;
@@ -211,11 +212,16 @@ export function told(place, is_real, { dialog, opened_tab_id, end }) {
 }
 
 async function press(tab_id, place, { button, count, modifiers }) {
-  await mouse(tab_id, "mouseMoved", place, { modifiers });
+  // The page hears of the move with the next picture, for which a tab behind another one may take its time, or before a
+  // press. What it does when it is scrolled it does with that picture, too, and before the press.
+  const moved = mouse(tab_id, "mouseMoved", place, { modifiers });
+  moved.catch(() => {});
+  await (place.has_scrolled ? moved : Promise.race([moved, sleep(HOVER_MS)]));
   for (let n = 1; n <= count; n++) {
     await mouse(tab_id, "mousePressed", place, { button, buttons: BUTTONS[button].bit, clickCount: n, modifiers });
     await mouse(tab_id, "mouseReleased", place, { button, buttons: 0, clickCount: n, modifiers });
   }
+  await moved;
 }
 
 /** What a page hears of clicks, where they are not real. */

@@ -55,20 +55,22 @@ async function again(run, method, args, frame_id) {
 
 /**
  * Waits until an element is there, visible, still, and not covered; fails with what was missing last. The answer
- * has its middle in the coordinates of the tab, and `at`, which names it to `ask`. Timed here: the timers of a page
+ * has its middle in the coordinates of the tab, `at`, which names it to `ask`, and whether it was scrolled to. Timed here: the timers of a page
  * that is not in front are slow.
  */
 export async function reach(run, args, needs) {
   const limit = performance.now() + run.waitLimit(ELEMENT_MS);
   const picked = pick(args);
   let before = null;
+  let has_scrolled = false;
   for (let tries = 0; ; ) {
     const { reply, frame_id } = await locate(run, picked, needs);
     const place = reply.value && reply.value.why === undefined ? await inTab(run, reply.value, frame_id, needs) : null;
     const is_there = place !== null && place.why === undefined;
+    has_scrolled ||= reply.value?.has_scrolled === true;
     if (is_there && before && isNear(before, place)) {
       await run.recorder?.reached(picked, frame_id);
-      return { ...place, at: { ...picked, frame_id } };
+      return { ...place, has_scrolled, at: { ...picked, frame_id } };
     }
     if (reply.error !== undefined) throw invalid(reply.error);
     if (reply.gone && !(reply.gone.reason === "navigated")) throw reply.gone;
