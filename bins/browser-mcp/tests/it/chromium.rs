@@ -5,6 +5,7 @@
 
 mod acting;
 mod batches;
+mod beside;
 mod changes;
 mod clients;
 mod declared;
