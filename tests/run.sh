@@ -150,6 +150,15 @@ each_crate_alone() {
     done
 }
 
+# They measure, and are run by hand.
+benchmark_scripts() {
+    local script
+    python3 -c 'import ast, sys; [ast.parse(open(one).read(), one) for one in sys.argv[1:]]' tests/bench/*.py || return 1
+    for script in tests/bench/*/*.mjs; do
+        node --check "$script" || return 1
+    done
+}
+
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 }
@@ -176,6 +185,7 @@ step "examples in the documentation" cargo test --workspace --doc
 step "documentation" documentation
 step "each crate alone" each_crate_alone
 step "tidy" cargo xtask tidy
+step "scripts of the benchmarks" benchmark_scripts
 step "lock files of the benchmarks" lock_files
 step "licences and sources" "$RAINCHECK_TEST_TOOLS/cargo-deny/bin/cargo-deny" --log-level error \
     check -D unmatched-skip -D unnecessary-skip bans licenses sources
