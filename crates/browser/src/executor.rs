@@ -40,7 +40,7 @@ impl Executor for Browser {
                 if order.what == "request" && self.settings().shows.credentials {
                     order.show_credentials();
                 }
-                order.ask_for_raw();
+                order.ask_for_raw(self.settings().max_body);
                 let found = self.find_browser(&mut order);
                 if let Err(error) = found.and(self.check_saving(&order).await) {
                     return Outcome::Failed(error);

@@ -21,6 +21,9 @@ const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_comman
 const ABOUT_NO_TAB: &[&str] =
     &["tab_new", "tabs", "downloads", "dialog_policy", "engine", "webmcp"];
 
+/// What is beside a file in an answer, in bytes.
+const ROOM_BESIDE: usize = 128 * 1024;
+
 /// A tool of the set.
 pub(crate) struct Named {
     name: &'static str,
@@ -101,20 +104,25 @@ impl Order {
 impl Order {
     /// Lets the extension tell what authenticates somebody.
     pub(crate) fn show_credentials(&mut self) {
-        self.allow("shows_credentials");
+        self.tell("shows_credentials", RawValue::TRUE);
     }
 
-    /// Has the extension hand over the events of a trace, where a file for them is named.
-    pub(crate) fn ask_for_raw(&mut self) {
+    /// Has the extension hand over the events of a trace, where a file for them is named: as many as an
+    /// answer of at most `max_body` bytes has room for beside its summary.
+    pub(crate) fn ask_for_raw(&mut self, max_body: usize) {
         if self.what == "trace_stop" && self.save_to.is_some() {
-            self.allow("raw");
+            // In base64 four bytes stand for three.
+            let room = max_body.saturating_sub(ROOM_BESIDE) / 4 * 3;
+            if let Ok(room) = RawValue::from_string(room.to_string()) {
+                self.tell("raw", &room);
+            }
         }
     }
 
-    fn allow(&mut self, name: &str) {
+    fn tell(&mut self, name: &str, value: &RawValue) {
         let members: Result<BTreeMap<String, &RawValue>, _> = self.params.read();
         let Ok(mut members) = members else { return };
-        members.insert(name.to_owned(), RawValue::TRUE);
+        members.insert(name.to_owned(), value);
         if let Ok(params) = Json::of(&members) {
             self.params = params;
         }

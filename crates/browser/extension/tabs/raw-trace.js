@@ -3,10 +3,13 @@
 import { pidsIn } from "./summary.js";
 
 const MAX_BYTES = 8 << 20;
-const PORTION = 2000;
+const PORTION = 1000;
+// What the stream still holds when the bound is reached.
+const SLACK = 256 * 1024;
 
-/** `{mime, data, events, left_out?}`; `data` is in base64. What is more than `max_bytes` is left out and counted. */
-export async function pack(events, frame_id, max_bytes = MAX_BYTES) {
+/** `{mime, data, events, left_out?}`; `data` is in base64. What is more than `most` bytes is left out and counted. */
+export async function pack(events, frame_id, most = MAX_BYTES) {
+  const max_bytes = Math.min(most, MAX_BYTES) - SLACK;
   const own = ownEvents(events, frame_id);
   const zip = new CompressionStream("gzip");
   const writer = zip.writable.getWriter();
@@ -21,7 +24,6 @@ export async function pack(events, frame_id, max_bytes = MAX_BYTES) {
   const put = (text) => writer.write(new TextEncoder().encode(text));
   await put('{"traceEvents":[');
   let n = 0;
-  // What is under way between here and there is little beside the bound.
   for (; n < own.length && n_bytes < max_bytes; n += PORTION) {
     const portion = own.slice(n, n + PORTION).map((event) => JSON.stringify(event));
     await put((n > 0 ? ",\n" : "") + portion.join(",\n"));

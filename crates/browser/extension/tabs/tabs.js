@@ -1,6 +1,6 @@
 // Tabs: which one a command means, the list, and the tab actions.
 //
-// `tabs` -> `[{tab_id, url, title, active, window_id, status, discarded, in_hand}]`
+// `tabs` -> `[{tab_id, url, title, active, window_id, status, discarded, in_hand, opened_by_you}]`
 // `tab_new {url?, background? = true}` -> as `navigate`; `tab_select` -> `{tab_id, url, title, active: true}`; `tab_close` -> `{tab_id, closed: true}`
 
 import { CommandError, invalid, tabGone } from "../commands/errors.js";
@@ -30,9 +30,9 @@ export async function targetTab({ tab_id, params, caller, anew, others }, may_fi
   return { tab, is_found: true };
 }
 
-export async function listTabs() {
+export async function listTabs(_, { caller }) {
   const [tabs, groups] = await Promise.all([chrome.tabs.query({}), ownGroups()]);
-  return tabs.map((tab) => rowOf(tab, groups));
+  return await Promise.all(tabs.map(async (tab) => ({ ...rowOf(tab, groups), opened_by_you: await hasOpened(caller, tab.id) })));
 }
 
 export async function newTab({ url, background = true }, run) {

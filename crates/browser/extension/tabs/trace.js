@@ -1,6 +1,6 @@
 // A performance trace of a tab, told as a summary.
 //
-// `trace_start` -> `{tracing: true}` · `trace_stop {raw?}` -> what `summarize` makes of it, with `raw` also the events, as `pack` has them. The browser takes one trace at a time. It ends by
+// `trace_start` -> `{tracing: true}` · `trace_stop {raw?}` -> what `summarize` makes of it, with `raw` also the events, as `pack` has them, in at most so many bytes. The browser takes one trace at a time. It ends by
 // itself when the debugger leaves the tab.
 
 import { CommandError } from "../commands/errors.js";
@@ -37,7 +37,7 @@ export async function startTrace(_, { tab_id }) {
   return { tracing: true };
 }
 
-export async function stopTrace({ raw = false }, run) {
+export async function stopTrace({ raw }, run) {
   const { tab_id } = run;
   const trace = traced.get(tab_id);
   if (!trace) throw new CommandError("tool_failed", "no trace of this tab is being taken; trace_start begins one", { guarantee: "not_executed", reason: "trace_state" });
@@ -60,7 +60,7 @@ export async function stopTrace({ raw = false }, run) {
     const late = new Promise((resolve) => (timer = setTimeout(resolve, run.waitLimit(COLLECT_MS), false)));
     const is_whole = await Promise.race([is_complete, late]);
     const duration_ms = Math.round(performance.now() - trace.begun);
-    const packed = raw === true ? { raw: await pack(events, frameTree.frame.id) } : {};
+    const packed = raw > 0 ? { raw: await pack(events, frameTree.frame.id, raw) } : {};
     return { duration_ms, ...summarize(events, frameTree.frame.id), ...packed, ...(is_whole && n_left_out === 0 ? {} : { left_out: is_whole ? `${n_left_out} events` : "what came too late" }) };
   } finally {
     clearTimeout(timer);

@@ -19,6 +19,14 @@ async fn clients_work_at_the_same_time_and_none_takes_or_closes_the_tab_of_anoth
     let second_tab = opened["tab_id"].clone();
     assert!(second_tab.is_i64() && second_tab != first_tab, "{opened}");
 
+    // Each is told which are its own.
+    let own = |told: &Value, tab: &Value| {
+        let rows = told["result"].as_array().expect("a list");
+        rows.iter().any(|row| row["tab_id"] == *tab && row["opened_by_you"] == true)
+    };
+    let tabs = rig.done(json!({ "what": "tabs" })).await;
+    assert!(own(&tabs, &first_tab) && !own(&tabs, &second_tab), "{tabs}");
+
     // Side by side, without naming a tab.
     let title = json!({ "action": "execute_js", "script": "document.title" });
     for _ in 0..4 {

@@ -26,7 +26,8 @@ timeout_ms for what may run longer than 10 s.
 3. Read later: observe command_result with wait_ms sleeps until the end. pending_commands finds ids \
 again, failed_commands says what went wrong and what to do.
 4. Look before you act: observe snapshot lists the controls of a page with refs; give a ref (or a CSS \
-selector) to click, type, fill. A ref is good until the page navigates.
+selector) to click, type, fill. A ref is good until the page navigates. changes: true has an act \
+tell what it changed; snapshot with since, what changed later.
 5. cancel stops a command, a script in an endless loop too; its tab lives on.
 6. Errors carry code, retryable, guarantee (not_executed, unknown, executed) and recovery. Do not \
 repeat what may have run before you have looked at the page. An idempotency_key makes repeating safe.
