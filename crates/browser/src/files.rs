@@ -1,5 +1,6 @@
 //! The one folder of this machine that commands reach: the files that they upload are in it, and what
-//! they save goes into it. A person names it; nothing else on the disk is opened.
+//! they save goes into it. A person names it; nothing else on the disk is opened but the file of a download,
+//! which is where the extension says that the browser put it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Write as _};
