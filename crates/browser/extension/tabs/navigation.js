@@ -92,7 +92,8 @@ export function follow(tab_id, run, begin = () => {}) {
         else end(reject, unreachable(url, error));
       },
     };
-    later("limit", Math.max(0, limit_ms - SLACK_MS), () => seen.is_committed && end(resolve, { kind: "page", url: seen.url, loaded: false }));
+    // A busy machine needs some of it to tell what there is.
+    later("limit", Math.max(0, limit_ms - Math.max(SLACK_MS, limit_ms / 20)), () => seen.is_committed && end(resolve, { kind: "page", url: seen.url, loaded: false }));
     Promise.resolve()
       .then(begin)
       .catch((error) => end(reject, error));

@@ -1,6 +1,6 @@
 //! Awkward pages, each driven end to end: one file of `tests/pages` and one row here.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Rig, pages};
 
@@ -285,7 +285,11 @@ async fn every_page_of_the_zoo_does_what_its_row_says() {
     let rig = Rig::start().await;
     let mut complaints = Vec::new();
     for Exhibit { page, calls } in ZOO {
-        let tab_id = rig.open_in_front(&rig.here(page)).await;
+        // One of them never loads: its beginning is shown once the limit is near.
+        let open = json!({
+            "action": "tab_new", "background": false, "url": rig.here(page), "timeout_ms": 30_000,
+        });
+        let tab_id = rig.done(open).await["tab_id"].take();
         for (call, words) in *calls {
             let mut arguments: Value = serde_json::from_str(call).expect("JSON");
             arguments["tab_id"] = tab_id.clone();
@@ -294,7 +298,7 @@ async fn every_page_of_the_zoo_does_what_its_row_says() {
                 complaints.push(format!("{page}: {call} has no `{words}`: {answer}"));
             }
         }
-        rig.done(serde_json::json!({ "action": "tab_close", "tab_id": tab_id })).await;
+        rig.done(json!({ "action": "tab_close", "tab_id": tab_id })).await;
     }
     rig.close().await;
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
