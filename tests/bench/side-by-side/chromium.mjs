@@ -64,7 +64,9 @@ function debuggerOn(child) {
       inward.write(`${JSON.stringify({ id: n, method, params, sessionId })}\0`);
     });
   /** Has the extension start again, as the button at chrome://extensions does, which needs the developer mode. */
-  const reloadExtension = async (id) => {
+  const reloadExtension = async () => {
+    const { targetInfos } = await send("Target.getTargets");
+    const id = new URL(targetInfos.find(({ type, url }) => type === "service_worker" && url.startsWith("chrome-extension:")).url).host;
     const { targetId } = await send("Target.createTarget", { url: "chrome://extensions" });
     const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
     const run = (expression) => send("Runtime.evaluate", { expression, awaitPromise: true }, sessionId);
@@ -73,5 +75,5 @@ function debuggerOn(child) {
     await run(`chrome.developerPrivate.reload(${JSON.stringify(id)}, { failQuietly: true })`);
     await send("Target.closeTarget", { targetId });
   };
-  return { reloadExtension, debug: send };
+  return { reloadExtension };
 }

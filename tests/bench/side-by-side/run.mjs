@@ -52,7 +52,13 @@ try {
   const rows = [];
   for (const scene of SCENES) {
     console.error(`${new Date().toISOString().slice(11, 19)} ${scene.name}`);
-    rows.push(...(await scene(run)));
+    try {
+      rows.push(...(await scene(run)));
+    } catch (error) {
+      console.error(error);
+      process.exitCode = 1;
+      break;
+    }
   }
   console.log(`${machine()}\n`);
   console.log(table(servers, rows));

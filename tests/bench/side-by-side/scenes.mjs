@@ -1,8 +1,5 @@
 // What is measured: each scene answers with rows of the table.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-
 import { FIELDS, READ_FORM, filled } from "./pages.mjs";
 import { family, pssOf, renderers } from "./processes.mjs";
 import { LIMIT_MS, sleep, within } from "./stdio.mjs";
@@ -196,7 +193,7 @@ async function reloadExtension(server, { browsers, pages }) {
   const asked = server.client.call(server.script(`new Promise((done) => setTimeout(() => done(7), ${LONG_MS}))`));
   await sleep(LONG_MS / 4);
   const from = performance.now();
-  await browsers.get(server).reloadExtension(readFileSync(join(server.extension, "ID"), "utf8").trim());
+  await browsers.get(server).reloadExtension();
   const told = await asked;
   const ms = Math.round(performance.now() - from);
   const how = told.is_error ? JSON.parse(told.text).error_info?.code : "the result";
