@@ -35,3 +35,19 @@ for (const guarantee of ["not_executed", "unknown", "executed"]) {
     assert.deepEqual([error.details.failed_step, error.details.n_done, error.details.error.guarantee], [1, 1, guarantee]);
   });
 }
+
+test("a batch goes on when the step under way may, whatever its words are [BROWSER-43]", async () => {
+  for (const goes_on of [true, false]) {
+    const run = new Run("batch", 60_000);
+    const act = async (_, step) => {
+      const stopped = new Promise((resolve) => step.onStop(() => (resolve(), !goes_on)));
+      await stopped;
+      throw new CommandError("tool_failed", "what it began may still go on in the tab");
+    };
+    const end = run.outcome(() => inSteps(STEPS, run, act));
+    await new Promise((turn) => setImmediate(turn));
+    run.cancel();
+    const { status, error } = await end;
+    assert.deepEqual([status, error.goes_on], goes_on ? ["error", true] : ["cancelled", undefined]);
+  }
+});

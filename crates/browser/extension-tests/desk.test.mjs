@@ -8,7 +8,7 @@ import { Runner } from "../extension/commands/runner.js";
 import { BY_USER, Desk } from "../extension/status/desk.js";
 import { setOrigins } from "../extension/status/origins.js";
 import { sendEventsWith, sendNow } from "../extension/tabs/observed.js";
-import { Area, Blobs, Server, command, until } from "./fakes.mjs";
+import { Area, Blobs, Server, command, until, untilStopped } from "./fakes.mjs";
 
 /** A browser whose storage outlives its workers. */
 class Browser {
@@ -123,10 +123,7 @@ test("a command that waits in its lane when the pause comes does not begin; what
 
 test("a stop of the user ends a command as a cancel does, and says who it was [BROWSER-26]", async () => {
   const stops = [];
-  const browser = await new Browser().start((_, run) => {
-    run.onStop((status) => stops.push(status));
-    return forever();
-  });
+  const browser = await new Browser().start((_, run) => untilStopped(run, (status) => void stops.push(status)));
   await browser.deliver(command("a", { tab_id: 3 }), command("b", { tab_id: 3 }));
   await until(() => browser.ran.length === 1);
   await browser.ask("stop", { id: "a" });
@@ -149,11 +146,12 @@ test("what does not stop is not told to have stopped", async () => {
   await until(() => browser.ran.length === 1);
   await browser.ask("stop", { id: "a" });
   await browser.settled();
-  assert.match(browser.server.last("a").error.message, /may still go on/);
+  const { error } = browser.server.last("a");
+  assert.deepEqual([error.goes_on, error.code, error.reason, error.guarantee], [true, "tool_failed", "stopped_by_user", "unknown"]);
 });
 
 test("stop all ends what runs and what waits, and nothing comes after it; a result that was there counts [CANCEL-5]", async () => {
-  const browser = await new Browser().start((entry) => (entry.tab_id === 4 ? "there" : forever()));
+  const browser = await new Browser().start((entry, run) => (entry.tab_id === 4 ? "there" : untilStopped(run)));
   browser.pages.set(4, { id: 4, url: "about:blank", title: "" });
   await browser.deliver(command("done", { tab_id: 4 }));
   await browser.settled();

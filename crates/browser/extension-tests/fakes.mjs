@@ -111,3 +111,14 @@ export async function until(holds) {
     await new Promise((done) => setImmediate(done));
   }
 }
+
+/** Work that goes on until its run is stopped, and ends then. */
+export function untilStopped(run, stop = () => {}) {
+  return new Promise((resolve) =>
+    run.onStop((status) => {
+      const told = stop(status);
+      resolve();
+      return told;
+    }),
+  );
+}

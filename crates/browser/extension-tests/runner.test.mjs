@@ -1,10 +1,11 @@
 // The life of a delivered command: nothing runs unconfirmed, nothing runs twice, no answer is lost.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 
+import { Run } from "../extension/commands/run.js";
 import { cut } from "../extension/commands/runner.js";
-import { Profile, command, until } from "./fakes.mjs";
+import { Profile, command, until, untilStopped } from "./fakes.mjs";
 
 const forever = () => new Promise(() => {});
 
@@ -169,8 +170,7 @@ test("a running command that is cancelled ends cancelled, and its lane goes on [
   const stopped = [];
   const runner = await profile.start((entry, run) => {
     if (entry.correlation_id === "next") return "next";
-    run.onStop((status) => stopped.push(status));
-    return forever();
+    return untilStopped(run, (status) => void stopped.push(status));
   });
   await runner.deliver([command("a", { tab_id: 1 }), command("next", { tab_id: 1 })]);
   await until(() => profile.ran.includes("a"));
@@ -220,10 +220,7 @@ test("a cancel that comes after the end changes nothing [CANCEL-4]", async () =>
 test("the limit ends a command with what stops it, and the guarantee is unknown [TIME-3]", async () => {
   const profile = new Profile();
   const stopped = [];
-  const runner = await profile.start((_, run) => {
-    run.onStop((status) => stopped.push(status));
-    return forever();
-  });
+  const runner = await profile.start((_, run) => untilStopped(run, (status) => void stopped.push(status)));
   await runner.deliver([command("a", { deadline_ms: 20 })]);
   await profile.settled();
   const { status, error } = profile.server.last("a");
@@ -235,12 +232,48 @@ test("an end that could not stop the work says so", async () => {
     const profile = new Profile();
     const runner = await profile.start((_, run) => {
       run.onStop(stop);
-      return forever();
+      return untilStopped(run);
     });
     await runner.deliver([command("a", { deadline_ms: 20 })]);
     await profile.settled();
-    assert.equal(profile.server.last("a").error.message.includes("may still go on"), is_told);
+    assert.equal(profile.server.last("a").error.goes_on === true, is_told);
   }
+});
+
+test("what was cancelled and may go on is no cancel: it is unknown [LEASE-10]", async () => {
+  const profile = new Profile();
+  const runner = await profile.start((_, run) => untilStopped(run, () => false));
+  await runner.deliver([command("a")]);
+  await until(() => profile.ran.length === 1);
+  await runner.deliver([{ type: "cancel", correlation_id: "a" }]);
+  await profile.settled();
+  const { status, error } = profile.server.last("a");
+  assert.deepEqual([status, error.code, error.reason, error.guarantee, error.goes_on], ["error", "tool_failed", "not_stopped", "unknown", true]);
+});
+
+test("work that does not end once it was stopped may go on [LEASE-10]", async () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    const run = new Run("a", 1000);
+    const end = run.outcome(() => forever());
+    await new Promise((turn) => setImmediate(turn));
+    run.cancel();
+    await new Promise((turn) => setImmediate(turn));
+    mock.timers.tick(3000);
+    const { status, error } = await end;
+    assert.deepEqual([status, error.reason, error.goes_on], ["error", "not_stopped", true]);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test("a command that is halted is waited for, and one that nobody has is unknown", async () => {
+  const profile = new Profile();
+  const ends = [];
+  const runner = await profile.start((_, run) => untilStopped(run, () => void ends.push("stopped")));
+  await runner.deliver([command("a")]);
+  await until(() => profile.ran.length === 1);
+  assert.deepEqual([await runner.halt("a"), ends, await runner.halt("a"), await runner.halt("nobody")], [true, ["stopped"], true, false]);
 });
 
 test("a command that never got its turn says that it was not executed [LEASE-4]", async () => {

@@ -38,7 +38,7 @@ const runner = new Runner({
   post: (items) => (desk.told(items), send("/query-result", items)),
   target: async (entry) => (desk.admit(), await target(entry)),
   placeOf,
-  perform: async (entry, run) => (await desk.begin(run), await perform(entry, run, await paired())),
+  perform: async (entry, run) => (await desk.begin(run), await perform(entry, run, await paired(), runner)),
 });
 
 desk.cancel = (id, who) => runner.cancel(id, who);

@@ -299,6 +299,10 @@ pub(crate) const VIEWS: &[Entry] = &[
     entry("health", Place::Here, &[], Rule::None),
 ];
 
+/// What `cancel` asks of a browser, beside the commands themselves.
+pub(crate) const ENDINGS: &[Entry] =
+    &[entry("end_script", Place::Control, &[needs("of", Name)], Rule::None)];
+
 /// What `configure` sets.
 pub(crate) const SETTINGS: &[Entry] = &[
     entry("default_tab", Place::Here, &[], Rule::None),

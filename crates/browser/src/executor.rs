@@ -21,6 +21,7 @@ use crate::order::Order;
 use crate::outbox::{Command, Move, Report, Stage};
 use crate::verdict::Verdict;
 
+use crate::wire;
 /// The pause before a store that failed is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -304,7 +305,7 @@ impl<'a> Run<'a> {
     fn look(&mut self) -> Step {
         if self.give_up.is_some() {
             self.context.protocol().given_up();
-            return Step::End(Outcome::Cancelled);
+            return Step::End(Outcome::Failed(not_stopped()));
         }
         let (now, grace) = (self.now(), self.bridge.settings().reconnect_grace);
         let is_doubted = self.doubt.is_some_and(|at| at <= now);
@@ -335,6 +336,12 @@ impl Drop for Run<'_> {
             self.bridge.withdraw(self.context.id(), self.context.fence());
         }
     }
+}
+
+/// The failure of a command that was to stop and of which the browser does not say that it has [LEASE-10].
+fn not_stopped() -> Error {
+    let words = "it was asked to stop, and the browser has not said that it did: it may still go on in its page";
+    Error::new(Kind::PeerLost, words).with_guarantee(Guarantee::Unknown).with_hint(wire::END_IT)
 }
 
 impl Order {

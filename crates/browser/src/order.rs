@@ -8,7 +8,7 @@ use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::LaneId;
 use serde_json::value::RawValue;
 
-use crate::actions::{ACTIONS, Entry, SETTINGS, VIEWS};
+use crate::actions::{ACTIONS, ENDINGS, Entry, SETTINGS, VIEWS};
 use crate::arguments::Arguments;
 use crate::choices::Choice;
 use crate::lanes;
@@ -19,7 +19,7 @@ const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_comman
 
 /// What is done to no tab that was there before.
 const ABOUT_NO_TAB: &[&str] =
-    &["tab_new", "tabs", "downloads", "dialog_policy", "engine", "webmcp"];
+    &["tab_new", "tabs", "downloads", "dialog_policy", "engine", "webmcp", "end_script"];
 
 /// What is beside a file in an answer, in bytes.
 const ROOM_BESIDE: usize = 128 * 1024;
@@ -38,6 +38,7 @@ pub(crate) struct Named {
 const TOOLS: &[Named] = &[
     Named { name: specs::INTERACT, chooser: "action", entries: ACTIONS, also: &[] },
     Named { name: specs::OBSERVE, chooser: "what", entries: VIEWS, also: COMMANDS },
+    Named { name: specs::END, chooser: "what", entries: ENDINGS, also: &[] },
     Named { name: specs::CONFIGURE, chooser: "what", entries: SETTINGS, also: &[] },
 ];
 

@@ -17,6 +17,11 @@ pub(crate) const OBSERVE: &str = "observe";
 /// Sets something.
 pub(crate) const CONFIGURE: &str = "configure";
 
+/// Ends what a command may have left at work. It is no tool of its own: `cancel` calls it.
+pub(crate) const END: &str = "end_script";
+
+const END_SCHEMA: &str = r#"{"type":"object"}"#;
+
 const INTERACT_ABOUT: &str = "Acts in the user's browser: runs a script, navigates, clicks, types. Answers within wait_ms: with \
      the result, or with a correlation_id while the command goes on; read it with observe \
      command_result. wait_ms 0 only submits. Targets are a ref of observe snapshot or a CSS selector. \
@@ -98,6 +103,11 @@ pub(crate) fn all(settings: &Settings) -> Vec<ToolSpec> {
         ),
         spec(
             settings,
+            (END, "End a script", "Ends what a command may have left at work.", END_SCHEMA),
+            Hints { read_only: false, destructive: true, idempotent: true, open_world: true },
+        ),
+        spec(
+            settings,
             (CONFIGURE, "Set up the browser", CONFIGURE_ABOUT, CONFIGURE_SCHEMA),
             Hints { read_only: false, destructive: false, idempotent: true, open_world: false },
         ),
@@ -159,6 +169,6 @@ mod tests {
         let commands = ["command_result", "pending_commands", "failed_commands"];
         check(&specs[0], "action", ACTIONS, &[]);
         check(&specs[1], "what", VIEWS, &commands);
-        check(&specs[2], "what", SETTINGS, &[]);
+        check(&specs[3], "what", SETTINGS, &[]);
     }
 }

@@ -40,7 +40,7 @@ impl ToolSet for Browser {
         let Named { chooser, entries, also, .. } = named(call.tool.as_str())?;
         let arguments = Arguments::read(&call.inputs)?;
         let entry = arguments.choice(chooser, entries, |entry| entry.name, also)?;
-        let has_output = call.tool.as_str() != specs::CONFIGURE;
+        let has_output = ![specs::CONFIGURE, specs::END].contains(&call.tool.as_str());
         let beside = match (entry.place, has_output) {
             (Place::Here, true) => TO,
             (Place::Here, false) if entry.name != "default_tab" => &[],
@@ -73,6 +73,9 @@ impl ToolSet for Browser {
     async fn forget(&self, _ids: &[TaskId]) {}
 }
 
+/// What names a tab and does not work in it.
+const WORKS_IN_NO_TAB: &[&str] = &["tab_close", "end_script"];
+
 impl Browser {
     fn placement(&self, lane: LaneId) -> TaskPlan {
         let settings = self.settings();
@@ -96,7 +99,7 @@ impl Browser {
         let mut choices = self.choices();
         choices.note_call(call.id, call.connection.as_deref());
         choices.hear(caller_of(call), self.clock().now().awake);
-        if let Some(tab) = arguments.whole("tab_id").filter(|_| what != "tab_close") {
+        if let Some(tab) = arguments.whole("tab_id").filter(|_| !WORKS_IN_NO_TAB.contains(&what)) {
             let browser = arguments.text("browser_id").map(Arc::from);
             choices.choose(&caller_of(call), call.id, Choice::Tab(tab, browser));
         }

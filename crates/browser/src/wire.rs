@@ -4,6 +4,8 @@ mod failure;
 
 use failure::Place;
 
+pub(crate) use failure::END_IT;
+
 use std::borrow::Cow;
 use std::fmt;
 

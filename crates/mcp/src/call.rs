@@ -442,7 +442,7 @@ pub(crate) fn cancelled(record: Option<&TaskRecord>) -> Error {
 
 /// Tells whether a cancelled task was closed without a word of its executor: it was known to run, or had
 /// all the time of its grace to say that it does not [CANCEL-6].
-fn may_go_on(record: &TaskRecord) -> bool {
+pub(crate) fn may_go_on(record: &TaskRecord) -> bool {
     let is_overdue = || {
         let asked_at = record.cancel.as_ref().map(|cancel| cancel.at);
         let limit = record.task.limits.grace + KILL_MARGIN;

@@ -4,6 +4,7 @@
 //! a busy machine starts one browser. Every wait ends with the condition itself.
 
 mod acting;
+mod awaits;
 mod batches;
 mod beside;
 mod changes;
@@ -106,6 +107,11 @@ impl Rig {
     /// Returns the folder that files are uploaded from and output is saved in.
     pub(crate) fn files(&self) -> std::path::PathBuf {
         self.folder.path().join("files")
+    }
+
+    /// Returns the folder of the server's state.
+    pub(crate) fn state(&self) -> std::path::PathBuf {
+        self.folder.path().join("state")
     }
 
     /// Returns the address of a page, at the origin that most pages have.

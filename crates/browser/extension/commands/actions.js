@@ -27,7 +27,9 @@ import { cookies, storage } from "../page/storage.js";
 import { executeJs, setEngine } from "../page/script.js";
 import { upload } from "../page/upload.js";
 import { inSteps } from "./batch.js";
+import { endScript } from "./end.js";
 import { invalid } from "./errors.js";
+import { watchOver } from "./left.js";
 
 /** What may be done in a tab whose page may not be read. */
 const LEAVES = new Set([navigate, back, forward, reload]);
@@ -80,6 +82,7 @@ const ACTIONS = {
   dialog_policy: { in: "browser", act: setPolicy },
   engine: { in: "browser", act: setEngine },
   webmcp: { in: "browser", act: setPageTools },
+  end_script: { in: "browser", act: endScript },
 };
 
 /** The tab of a command and the lane it waits in; fails for a tab that is gone. From now on it is the caller's. */
@@ -91,8 +94,8 @@ export async function target(entry) {
   return { tab_id: tab.id, lane: action.in === "lane" ? tab.id : null, is_found };
 }
 
-/** Does what a command says. No page may be sent to the port of the server. */
-export async function perform(entry, run, server) {
+/** Does what a command says. No page may be sent to the port of the server; `commands` is what has to do with other commands. */
+export async function perform(entry, run, server, commands) {
   const action = actionOf(entry);
   Object.assign(run, { server, own_port: server?.port, caller: entry.caller });
   if (action.in === "lane") {
@@ -106,12 +109,13 @@ export async function perform(entry, run, server) {
     if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
     if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
     run.onStop((status) => (status === "error" ? true : freeFromDialog(run)));
+    if (!action.reads) watchOver(run);
     stopWith(action, run);
   }
   run.recorder = action.in === "lane" ? await recorderOf(run, entry.params) : null;
   let result;
   try {
-    result = await withChanges(entry.params, run, () => action.act(entry.params, run));
+    result = await withChanges(entry.params, run, () => action.act(entry.params, run, commands));
     if (result?.navigated === true) putAhead(run.tab_id).catch(() => {});
     if (run.opening) await settleOpened(run);
   } finally {

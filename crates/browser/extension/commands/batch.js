@@ -33,7 +33,7 @@ async function oneStep(step, n, whole, act) {
     if (status === "cancelled") run.cancel();
     else run.stop(status, new CommandError("tool_failed", "the batch ended"));
     const { error } = await outcome;
-    return !error || !error.message.includes("may still go on");
+    return error?.goes_on !== true;
   });
   try {
     return await outcome;
@@ -45,12 +45,12 @@ async function oneStep(step, n, whole, act) {
 
 /** `error` is the end of the step as it goes on the wire; without a step before it the batch got as far as that one. */
 function failed(steps, n, action, { error }, done) {
-  const { code, message, guarantee, reason, hint } = error;
+  const { code, message, guarantee, reason, hint, goes_on } = error;
   return new CommandError("tool_failed", `step ${n + 1} of ${steps.length} (${action}) failed: ${message}`, {
     guarantee: done.length === 0 ? guarantee : "executed",
     reason: "step_failed",
     hint,
-    details: { failed_step: n, n_done: done.length, error: dropAbsent({ code, reason, guarantee, message: message.slice(0, 2000) }), steps: bounded(done) },
+    details: { failed_step: n, n_done: done.length, error: dropAbsent({ code, reason, guarantee, goes_on, message: message.slice(0, 2000) }), steps: bounded(done) },
   });
 }
 

@@ -1,16 +1,16 @@
 // A failure on its way to the caller: a word of the error table, a sentence, and how far the command got.
 
-/** `guarantee` is `not_executed`, `unknown` or `executed`; `reason` tells causes of one code apart. */
+/** `guarantee` is `not_executed`, `unknown` or `executed`; `reason` tells causes of one code apart; `goes_on`: what it began may go on. */
 export class CommandError extends Error {
-  constructor(code, message, { guarantee = "unknown", reason, hint, details } = {}) {
+  constructor(code, message, { guarantee = "unknown", reason, hint, details, goes_on } = {}) {
     super(message);
-    Object.assign(this, { code, guarantee, reason, hint, details });
+    Object.assign(this, { code, guarantee, reason, hint, details, goes_on });
   }
 
   /** The `error` member of an item on the wire. */
   toWire() {
-    const { code, message, guarantee, reason, hint, details } = this;
-    return dropAbsent({ code, message, guarantee, reason, hint, details });
+    const { code, message, guarantee, reason, hint, details, goes_on } = this;
+    return dropAbsent({ code, message, guarantee, reason, hint, details, goes_on });
   }
 }
 
@@ -37,6 +37,17 @@ export function navigatedAway(url) {
     reason: "navigated",
     hint: "look at the new page, then decide whether to run it again",
   });
+}
+
+/**
+ * The end of a run whose work was told to stop and is not known to have: it is no cancel, its guarantee is `unknown`, and
+ * `goes_on` says why.
+ */
+export function unfinished({ status, error }) {
+  const told = { ...error, message: `${error.message}; what it began may still go on in the tab`, guarantee: "unknown", goes_on: true };
+  // Whose wish it was stays; that it was fulfilled does not.
+  if (error.code === "cancelled") Object.assign(told, { code: "tool_failed", reason: error.reason ?? "not_stopped" });
+  return { status: status === "cancelled" ? "error" : status, error: told };
 }
 
 export function dropAbsent(record) {

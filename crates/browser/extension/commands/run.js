@@ -1,6 +1,6 @@
 // One run of a command: its clock, and the ways it can be stopped. The first end counts.
 
-import { CommandError, asCommandError } from "./errors.js";
+import { CommandError, asCommandError, unfinished } from "./errors.js";
 
 /** What a cancel ends a command as, unless it is somebody else's than the server's. */
 export const ON_REQUEST = { status: "cancelled", message: "cancelled on request" };
@@ -15,6 +15,8 @@ export class Run {
   #limit_ms;
   #begun;
   #has_begun = false;
+  /** Settles with the work, however that ends. */
+  #work = Promise.resolve(true);
   ended = null;
   engine = undefined;
 
@@ -23,6 +25,11 @@ export class Run {
     this.#limit_ms = limit_ms;
     this.#begun = performance.now();
     this.report = report;
+  }
+
+  /** Resolves once it has ended. */
+  get over() {
+    return this.#end;
   }
 
   /** Milliseconds until the limit. */
@@ -53,20 +60,25 @@ export class Run {
   }
 
   /**
-   * Ends the run as it is: the end is noted first, then the work is stopped. A stop that answers false,
-   * fails, or takes too long leaves the work to itself, and the end says so. `told` is the status that the
-   * server is told.
+   * Ends the run as it is: the end is noted first, then the work is stopped. Where a stop answers false, fails, or takes
+   * too long, or the work does not come to its end after it, the end is `unfinished`. `told` is the status that the server is told.
    */
   stop(status, error, told = status) {
     if (this.ended) return;
     this.ended = { status: told, error: error.toWire() };
     const stops = [...this.#stops].map((stop) => Promise.resolve().then(() => stop(status)));
-    const grace = new Promise((done) => setTimeout(done, STOP_GRACE_MS, null));
-    Promise.race([Promise.allSettled(stops), grace]).then((ends) => {
-      const is_stopped = ends?.every((end) => end.status === "fulfilled" && end.value !== false);
-      if (!is_stopped) this.ended.error.message += "; what it began may still go on in the tab";
+    this.#isOver(stops, status).then((is_over) => {
+      if (!is_over) this.ended = unfinished(this.ended);
       this.#resolve(this.ended);
     });
+  }
+
+  async #isOver(stops, status) {
+    const grace = new Promise((done) => setTimeout(done, STOP_GRACE_MS, false));
+    const ends = await Promise.race([Promise.allSettled(stops), grace]);
+    if (!ends || !ends.every((end) => end.status === "fulfilled" && end.value !== false)) return false;
+    // Where the page or the tab went away nothing of it is left.
+    return status === "error" || (await Promise.race([this.#work, grace]));
   }
 
   /** Lets the work go on until it ends, is stopped, or reaches the limit. Never rejects. */
@@ -80,12 +92,15 @@ export class Run {
       this.#has_begun = true;
       return work();
     };
-    Promise.resolve()
-      .then(begin)
-      .then(
-        (result) => this.#finish({ status: "complete", result }),
-        (error) => this.#finish({ status: "error", error: asCommandError(error).toWire() }),
-      );
+    const done = Promise.resolve().then(begin);
+    this.#work = done.then(
+      () => true,
+      () => true,
+    );
+    done.then(
+      (result) => this.#finish({ status: "complete", result }),
+      (error) => this.#finish({ status: "error", error: asCommandError(error).toWire() }),
+    );
     try {
       return await this.#end;
     } finally {

@@ -114,6 +114,13 @@ export class Runner {
     } else if (record?.state === "answered" || record?.state === "settled") this.#deliverAnswer(record).catch(complain);
   }
 
+  /** Stops a command and waits for its end. Returns whether anything is known of it. */
+  async halt(id) {
+    this.cancel(id);
+    await this.#runs.get(id)?.over;
+    return this.#journal.find(id) !== undefined;
+  }
+
   /** An accepted command that had not begun may still run, unless its time is over. */
   async #resume(record) {
     if (this.#now() - record.at < limitOf(record.entry)) this.#start(record);

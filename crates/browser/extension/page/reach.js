@@ -74,7 +74,7 @@ export async function reach(run, args, needs) {
     }
     if (reply.error !== undefined) throw invalid(reply.error);
     if (reply.gone && !(reply.gone.reason === "navigated")) throw reply.gone;
-    if (run.ended) return new Promise(() => {});
+    if (run.ended) throw ended();
     if (performance.now() > limit || (args.ref !== undefined && reply.missing)) {
       const moves = is_there && before ? `${place.what} is moving` : undefined;
       throw notFound(reply.missing ?? place?.why ?? reply.value?.why ?? moves ?? "the page was busy with a navigation");
@@ -117,7 +117,12 @@ export async function until(run, limit_ms, check) {
     if (performance.now() > limit) return null;
     await pause(tries);
   }
-  return new Promise(() => {});
+  throw ended();
+}
+
+/** What a run that was ended leaves off with; how it ended is told already. */
+function ended() {
+  return new CommandError("cancelled", "it has ended");
 }
 
 export function pick({ ref, selector }) {

@@ -16,6 +16,8 @@ const ENGINES = { debugger: byDebugger, scripting: byScripting };
 const DECLARES_OR_AWAITS = /\b(let|const|class|await|using)\b/;
 const NAVIGATED = /navigated or closed|Cannot find context|context was destroyed|Frame with ID \d+ was removed/i;
 
+const UNATTACHED = new Set(["not_attachable", "debugger_refused", "devtools_open"]);
+const DETACHED = /Detached while|not attached/i;
 const GONE_MS = 100;
 
 let counter = 0;
@@ -51,19 +53,24 @@ export async function setEngine({ value = "auto", engine = value }) {
 async function byDebugger(script, run) {
   const { tab_id } = run;
   await attach(tab_id).catch((error) => {
-    throw error.reason === "not_attachable" || error.reason === "debugger_refused" ? missing(error.message) : error;
+    throw UNATTACHED.has(error.reason) ? missing(error.message) : error;
   });
   const name = `${SCRIPT_NAME}${++counter}.js`;
   const group = name;
   let script_id;
+  let is_at_work = false;
   const watched = silences(tab_id, "Debugger");
   run.onEnd(on("Debugger.scriptParsed", (id, told) => id === tab_id && told.url === name && (script_id = told.scriptId)));
   settleOnNavigation(run, async () => {
     if ((await freeFromDialog(run)) === false) return false;
-    return await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
+    const is_free = await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
+    // What was on the thread has answered before this: what has not waits for something, and nothing stops that.
+    await new Promise((done) => setTimeout(done));
+    return is_free && !is_at_work;
   });
   run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));
   try {
+    is_at_work = true;
     let reply = await evaluate(tab_id, script, name, group);
     // In a block a name may be declared that the page has declared, too.
     if (isDeclaredAlready(reply)) reply = await evaluate(tab_id, `{ ${script}\n}`, name, group);
@@ -72,12 +79,14 @@ async function byDebugger(script, run) {
     if (!reply.exceptionDetails && reply.result.subtype === "promise") {
       reply = await send(tab_id, "Runtime.awaitPromise", { promiseObjectId: reply.result.objectId, generatePreview: false });
     }
+    is_at_work = false;
     if (reply.exceptionDetails) throw await thrown(tab_id, script_id !== undefined || isUnwatched(tab_id, watched), reply.exceptionDetails);
     return await valueOf(tab_id, reply.result);
   } catch (error) {
+    is_at_work = false;
     if (error instanceof CommandError) throw error;
-    // A promise that nothing holds any more never settles; the limit ends it like any other.
-    if (/Promise was collected/.test(error.message)) return await new Promise(() => {});
+    // A promise that nothing holds any more never settles, and nothing waits for it; the limit ends it like any other.
+    if (/Promise was collected/.test(error.message)) return await stopped(run);
     throw await cutShort(tab_id, error.message);
   }
 }
@@ -92,7 +101,12 @@ async function cutShort(tab_id, message) {
   await new Promise((done) => setTimeout(done, GONE_MS));
   const tab = await chrome.tabs.get(tab_id).catch(() => null);
   if (!tab) return tabGone(tab_id, "unknown");
+  if (DETACHED.test(message)) return taken();
   return NAVIGATED.test(message) ? navigatedAway(tab.pendingUrl || tab.url) : new CommandError("tool_failed", message, { reason: "browser_error" });
+}
+
+function taken() {
+  return new CommandError("tool_failed", "the debugger was taken from the tab while it ran", { reason: "debugger_taken", goes_on: true });
 }
 
 /** REPL mode lets scripts declare a name again and await; without it a returned promise is awaited in the same step. */
@@ -212,6 +226,11 @@ async function runInPage(script, key) {
 function settleOnNavigation(run, stop) {
   run.onStop((status) => (status === "error" ? undefined : stop()));
   run.onEnd(watchTab(run.tab_id, (kind, { url }) => kind === "committed" && run.stop("error", navigatedAway(url))));
+}
+
+/** Waits until a run is stopped; never resolves. */
+function stopped(run) {
+  return new Promise((_, reject) => run.onStop(() => reject(new CommandError("cancelled", "it has ended"))));
 }
 
 function missing(message) {

@@ -4,18 +4,22 @@
 // A caller is `{owner, connection?}`: a connection has a tab of its own; where it is not known any more,
 // the tab that its owner used last counts.
 
-import { dropSettings, readSetting, writeSetting } from "./settings.js";
+import { Remembered, dropSettings, readSetting, writeSetting } from "./settings.js";
+
+/** More connections than anybody has at once, and what these were told of tabs. */
+const MOST = 1024;
+
+const tabs = new Remembered("tab_of", MOST);
+const told = new Remembered("told", 4 * MOST);
 
 /** The tab that a caller used or opened last; null when it has none. */
 export async function ownTab(caller) {
-  return await readSetting(`tab_of:${nameOf(caller)}`, null);
+  return (await tabs.get(nameOf(caller))) ?? null;
 }
 
 /** Makes a tab the one of a caller. */
 export async function useTab(caller, tab_id) {
-  for (const name of new Set([nameOf(caller), nameOf({ owner: caller?.owner })])) {
-    if ((await readSetting(`tab_of:${name}`, null)) !== tab_id) await writeSetting(`tab_of:${name}`, tab_id);
-  }
+  for (const name of new Set([nameOf(caller), nameOf({ owner: caller?.owner })])) await tabs.set(name, tab_id);
 }
 
 export async function noteOpened(caller, tab_id) {
@@ -29,17 +33,16 @@ export async function hasOpened(caller, tab_id) {
 }
 
 export async function noteTold(caller, tab_id, origin) {
-  const name = `told:${tab_id}:${nameOf(caller)}`;
-  if ((await readSetting(name, null)) !== origin) await writeSetting(name, origin);
+  await told.set(`${tab_id}:${nameOf(caller)}`, origin);
 }
 
 /** The origin that the last answer about a tab named to a caller; null when none did. */
 export async function lastTold(caller, tab_id) {
-  return await readSetting(`told:${tab_id}:${nameOf(caller)}`, null);
+  return (await told.get(`${tab_id}:${nameOf(caller)}`)) ?? null;
 }
 
 export async function forgetTab(tab_id) {
-  await dropSettings((name) => name === `opener_of:${tab_id}` || name === `emulated:${tab_id}` || name.startsWith(`told:${tab_id}:`));
+  await Promise.all([told.drop((name) => name.startsWith(`${tab_id}:`)), dropSettings((name) => [`opener_of:${tab_id}`, `emulated:${tab_id}`].includes(name))]);
 }
 
 /** What a caller is known by. */

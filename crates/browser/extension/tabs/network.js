@@ -33,6 +33,12 @@ export function documentStatus(tab_id, url) {
   return seen?.url === withoutFragment(url) ? seen.status : undefined;
 }
 
+/** How the document of a loader was asked for, if that was seen. */
+export function methodOfDocument(tab_id, loader_id) {
+  const seen = documents.get(tab_id);
+  return seen?.loader_id === loader_id ? seen.method : undefined;
+}
+
 /** How many requests of a tab are under way, without those that are meant to stay open, and since when nothing has changed. */
 export function trafficOf(tab_id, now = performance.now()) {
   const under_way = [...open.values()].filter((one) => one.tab_id === tab_id && !STAYS_OPEN.has(one.type));
@@ -54,7 +60,7 @@ function onRequest(tab_id, { requestId, request, type, timestamp, redirectRespon
 }
 
 function onResponse(tab_id, { requestId, response, type, frameId, loaderId }) {
-  if (type === "Document" && requestId === loaderId && frameId) documents.set(tab_id, { url: withoutFragment(response.url), status: response.status });
+  if (type === "Document" && requestId === loaderId && frameId) documents.set(tab_id, { url: withoutFragment(response.url), status: response.status, loader_id: loaderId, method: open.get(keyOf(tab_id, requestId))?.method });
   withOpen(tab_id, requestId, (one) => {
     one.response = response;
     one.type = type;

@@ -24,6 +24,8 @@ const ENABLES = [
 ];
 
 const sessions = new Map();
+/** The DevTools that a person has open, by their tab. */
+const inspected = new Map();
 const listeners = new Map();
 
 /** Calls `listener(tab_id, params)` for each event with this name. Returns how to stop that. */
@@ -41,6 +43,7 @@ export function isAttached(tab_id) {
 export async function attach(tab_id) {
   const session = sessionOf(tab_id);
   session.used_at = Date.now();
+  if (inspected.has(tab_id)) throw devToolsOpen();
   if (session.refused_at && Date.now() - session.refused_at < REFUSED_MS) {
     throw new CommandError("tool_failed", "the debugger was closed by the user", { guarantee: "not_executed", reason: "debugger_refused" });
   }
@@ -149,6 +152,7 @@ export function forgetTab(tab_id) {
 }
 
 export function watchDebugger() {
+  watchDevTools();
   chrome.debugger.onEvent.addListener(({ tabId: tab_id }, method, params) => {
     if (tab_id === undefined) return;
     if (method === "Debugger.paused") onPaused(tab_id, params);
@@ -177,7 +181,35 @@ async function begin(session) {
     await stopScript(tab_id, (frames) => isLeftOver(tab_id, frames));
     if (!(await within(ATTACH_LIMIT_MS, enable(tab_id)))) throw unresponsive(tab_id);
   }
+  if (inspected.has(tab_id)) {
+    detach(tab_id);
+    throw devToolsOpen();
+  }
   session.is_ready = true;
+}
+
+function devToolsOpen() {
+  return new CommandError("tool_failed", "DevTools are open in this tab, and its debugger is theirs", {
+    guarantee: "not_executed",
+    reason: "devtools_open",
+    hint: "close them, or work in another tab",
+  });
+}
+
+/** Says when DevTools of a tab are opened: both at once would resume each other's pauses. */
+function watchDevTools() {
+  chrome.runtime.onConnect.addListener((port) => {
+    const [kind, number] = port.name.split(":");
+    if (kind !== "devtools" || port.sender?.id !== chrome.runtime.id) return;
+    const tab_id = Number(number);
+    const ports = inspected.get(tab_id) ?? new Set();
+    inspected.set(tab_id, ports.add(port));
+    port.onDisconnect.addListener(() => {
+      ports.delete(port);
+      if (ports.size === 0) inspected.delete(tab_id);
+    });
+    if (sessions.has(tab_id)) detach(tab_id);
+  });
 }
 
 /** True once `work` is done, false when that takes too long; its failure is passed on. */
@@ -193,7 +225,7 @@ async function isLeftOver(tab_id, frames) {
 }
 
 function unresponsive(tab_id) {
-  return new CommandError("tool_failed", `tab ${tab_id} does not react; a script or dialog holds it up`, {
+  return new CommandError("tool_failed", `tab ${tab_id} does not react; a script, a dialog or the print preview holds it up`, {
     guarantee: "not_executed",
     reason: "tab_unresponsive",
     hint: "navigate the tab elsewhere or close it",

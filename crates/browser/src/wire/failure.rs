@@ -42,6 +42,9 @@ const SNAPSHOT: Option<&str> = Some("take a snapshot to see what is on the page"
 const LIST_TOOLS: Option<&str> = Some(
     "list the page's tools with interact {action: \"page_tools\"}, read what they say now, and pass the origin and schema_hash of that list",
 );
+/// What ends a script that cannot be stopped.
+pub(crate) const END_IT: &str = "end it with cancel {correlation_id, reload: true}, which loads its page anew and says \
+     when it has ended; then look at what it did";
 const WEB_PAGE: Option<&str> = Some("navigate to a web page first");
 
 /// Every cause that the extension names. Another one is quoted.
@@ -79,6 +82,12 @@ const REASONS: &[Reason] = &[
     ),
     reason("web_store", "this tab shows the store of extensions", WEB_PAGE),
     reason("browser_error", "the browser reported a failure", None),
+    reason(
+        "devtools_open",
+        "DevTools are open in this tab, and its debugger is theirs",
+        Some("close them, or work in another tab"),
+    ),
+    reason("debugger_taken", "the debugger was taken from the tab while it ran", None),
     reason("debugger_refused", "the user closed the debugger of this tab", None),
     reason(
         "dialog_open",
@@ -92,6 +101,24 @@ const REASONS: &[Reason] = &[
         Some("look at the new page, then decide whether to run it again"),
     ),
     reason("form_incomplete", "not every field was set", SNAPSHOT),
+    reason("not_stopped", "it was asked to stop", None),
+    reason(
+        "script_unknown",
+        "this browser does not know the command any more",
+        Some("load its page anew with interact {action: \"reload\"}, which ends what runs in it"),
+    ),
+    reason(
+        "page_resting",
+        "the page that it ran in was left, and rests in the browser's memory",
+        Some("it goes on only if the user goes back to that page; interact tab_close ends it"),
+    ),
+    reason(
+        "page_of_form",
+        "the page that it runs in is the answer to a form, which loading it anew would send again",
+        Some(
+            "leave the page with interact navigate, or close its tab with interact tab_close: both end it",
+        ),
+    ),
     reason("no_dialog", "no dialog is open in this tab", None),
     reason(
         "no_download",
@@ -182,7 +209,7 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "tab_unresponsive",
-        "the tab does not react; a script or a dialog holds it up",
+        "the tab does not react; a script, a dialog or the print preview holds it up",
         Some("navigate the tab elsewhere or close it"),
     ),
     reason("trace_state", "this tab has no trace to stop, or one is taken already", None),
@@ -210,6 +237,9 @@ pub(super) struct Place {
 struct Own<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+    /// Whether what it began may go on in its page.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    goes_on: bool,
     #[serde(flatten)]
     place: &'a Place,
 }
@@ -221,6 +251,8 @@ struct Told {
     message: Option<String>,
     guarantee: Option<String>,
     reason: Option<String>,
+    #[serde(default)]
+    goes_on: bool,
     details: Option<Json>,
 }
 
@@ -236,17 +268,28 @@ pub(super) fn read(raw: Option<&RawValue>, kind: Kind, place: &Place) -> Error {
     let kind = if kind == Kind::ToolFailed { known.unwrap_or(kind) } else { kind };
     let word = told.reason.as_deref();
     let reason = REASONS.iter().find(|known| Some(known.word) == word);
-    let message = reason.map_or_else(|| general(kind, said.is_some()), |reason| reason.message);
+    let message = match reason {
+        Some(reason) => reason.message,
+        None if kind == Kind::RunTimeout && told.goes_on => "its time limit passed",
+        None => general(kind, said.is_some()),
+    };
     let said = said.and_then(|said| beyond(said, message));
     let mut error = Error::new(kind, message);
     error.hint = reason.and_then(|reason| reason.hint).map(Into::into);
+    if told.goes_on {
+        error.message = format!("{message}, and it may still go on in its page").into();
+        error.hint = Some(END_IT.into());
+    }
     // A limit that passed says what it says, whatever the extension adds.
     error.guarantee = told
         .guarantee
         .as_deref()
         .and_then(Guarantee::from_word)
         .filter(|_| kind != Kind::RunTimeout);
-    let own = Own { reason: reason.map(|reason| reason.word), place };
+    if told.goes_on {
+        error.guarantee = Some(Guarantee::Unknown);
+    }
+    let own = Own { reason: reason.map(|reason| reason.word), goes_on: told.goes_on, place };
     error.details = Json::of(&own).ok().filter(|own| own.get() != "{}");
     let other = word.filter(|_| reason.is_none());
     let text = match (said, other) {
@@ -324,6 +367,43 @@ mod tests {
         assert_eq!(details.expect("a place").get(), r#"{"line":3}"#);
         assert_eq!(failure(r#"{"code":"storage_unavailable"}"#).kind, Kind::ToolFailed);
         assert_eq!(failure("7"), Error::new(Kind::ToolFailed, "the extension gave no reason"));
+    }
+
+    #[test]
+    fn what_may_go_on_is_unknown_and_says_what_ends_it() {
+        // [BROWSER-23] [LEASE-10]
+        let read_as = |kind: Kind, raw: &str| {
+            let raw = RawValue::from_string(raw.to_owned()).expect("JSON");
+            read(Some(&raw), kind, &Place::default())
+        };
+        for (kind, raw, message, details) in [
+            (
+                Kind::ToolFailed,
+                r#"{"code":"tool_failed","reason":"not_stopped","guarantee":"executed","goes_on":true}"#,
+                "it was asked to stop, and it may still go on in its page",
+                r#"{"reason":"not_stopped","goes_on":true}"#,
+            ),
+            (
+                Kind::ToolFailed,
+                r#"{"code":"tool_failed","reason":"stopped_by_user","goes_on":true}"#,
+                "the user stopped it on the extension's page, and it may still go on in its page",
+                r#"{"reason":"stopped_by_user","goes_on":true}"#,
+            ),
+            (
+                Kind::RunTimeout,
+                r#"{"code":"execution_timeout","goes_on":true}"#,
+                "its time limit passed, and it may still go on in its page",
+                r#"{"goes_on":true}"#,
+            ),
+        ] {
+            let error = read_as(kind, raw);
+            assert_eq!((error.kind, &*error.message), (kind, message));
+            assert_eq!(error.guarantee(), Some(Guarantee::Unknown));
+            assert!(error.hint().contains("reload: true"), "{raw}");
+            assert_eq!(error.details.expect("details").get(), details);
+        }
+        let stopped = read_as(Kind::RunTimeout, r#"{"code":"execution_timeout"}"#);
+        assert!(!stopped.message.contains("go on") && stopped.details.is_none(), "{stopped}");
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! A cancel in every stage of a command.
 
+use raincheck_core::content::Json;
+use raincheck_core::error::Guarantee;
 use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
+use raincheck_runtime::Request;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::world::{SECOND, World, is_about, result, seconds_since, text_of};
+use crate::world::{SECOND, World, failure, is_about, result, seconds_since, text_of};
 
 #[tokio::test(start_paused = true)]
 async fn what_stands_in_line_is_cancelled_at_once_and_never_delivered() {
@@ -75,8 +80,8 @@ async fn a_result_that_was_there_before_the_cancel_was_seen_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_does_not_stop_is_given_up_after_the_grace() {
-    // [CANCEL-6] [LEASE-7]
+async fn a_run_that_does_not_stop_is_given_up_after_the_grace_and_is_unknown() {
+    // [CANCEL-6] [LEASE-7] [LEASE-10] [BROWSER-23]
     let world = World::new();
     let browser = world.extension("a", "1");
     browser.poll(SECOND).await;
@@ -85,13 +90,47 @@ async fn a_run_that_does_not_stop_is_given_up_after_the_grace() {
     let next = world.script(7, "2").await;
     let begin = Instant::now();
     world.cancel(id).await;
-    assert_eq!(world.end(id).await.record.state, State::Cancelled);
+    let ended = failure(&world.end(id).await);
+    assert_eq!(ended.guarantee(), Some(Guarantee::Unknown), "{ended}");
+    assert!(ended.hint().contains("reload: true"), "{ended}");
     let took = seconds_since(begin);
     assert!((5.0..5.1).contains(&took), "{took}");
     assert_eq!(browser.say(&entry, "complete", r#""result":1"#).await, "already_terminal");
     let late = world.view(id).await.payload.expect("readable").late.clone();
     assert_eq!(text_of(late.as_ref()), r#"{"result":1}"#);
     assert!(is_about(&browser.command().await, next), "the tab is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_go_on_is_no_cancel_and_what_ends_it_outlives_the_server() {
+    // [BROWSER-23] [LEASE-10]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let id = world.script(7, "1").await;
+    let entry = browser.accept().await;
+    assert_eq!(world.cancel(id).await, State::CancelRequested);
+    let goes_on = r#""error":{"code":"tool_failed","reason":"not_stopped","guarantee":"unknown","goes_on":true}"#;
+    assert_eq!(browser.say(&entry, "error", goes_on).await, "accepted");
+    let ended = failure(&world.end(id).await);
+    assert_eq!(ended.guarantee(), Some(Guarantee::Unknown), "{ended}");
+    // What ends it is a command of its own: delivered once, also by the next server.
+    let inputs = json!({ "what": "end_script", "of": entry["correlation_id"], "tab_id": 7 });
+    let ending = Request::new("end_script", Json::of(&inputs).expect("JSON"), Scope::local());
+    let ending = world.submit(ending).await.id();
+    let begun = browser.accept().await;
+    assert!(is_about(&begun, ending), "{begun}");
+    assert_eq!(
+        (&begun["params"]["action"], &begun["params"]["of"]),
+        (&json!("end_script"), &entry["correlation_id"])
+    );
+    let world = world.restarted().await;
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let result = r#""result":{"ended":true,"reloaded":true}"#;
+    assert_eq!(browser.say(&begun, "complete", result).await, "accepted");
+    assert_eq!(world.end(ending).await.record.state, State::Succeeded);
+    assert_eq!(world.state(id).await, State::Failed, "an end is final");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,22 +1,25 @@
 //! `cancel`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use raincheck_core::content::Json;
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{Spelling, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::Filter;
+use raincheck_core::task::TaskRecord;
 use raincheck_core::text;
 use raincheck_core::tool::Hints;
-use raincheck_runtime::Cancelled;
+use raincheck_runtime::{Request, Submission, View};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Context;
 use super::words::{self, To};
-use super::{live, parse_id, unknown};
+use super::{command, live, parse_id, unknown};
 use crate::answer::Answer;
+use crate::call::may_go_on;
 use crate::caller::Caller;
 use crate::surface::Definition;
 use crate::wire::{Argument, Fields, Whole};
@@ -25,10 +28,20 @@ pub(super) const DEFINITION: Definition = Definition {
     title: "Cancel commands",
     description: "Asks a command to end early, or with all: true every command (of tab_id, if given). One \
                   in the queue is cancelled at once; a running script is stopped and its tab lives on \
-                  (cancel_requested until then). acknowledged is false when it had already ended.",
-    schema: r#"{"type":"object","properties":{"correlation_id":{"type":"string"},"all":{"type":"boolean"},"tab_id":{"type":"integer"},"reason":{"type":"string"}},"additionalProperties":false}"#,
+                  (cancel_requested until then); one that awaits may go on, which is told: reload: true ends it. \
+                  acknowledged is false when it had already ended.",
+    schema: r#"{"type":"object","properties":{"correlation_id":{"type":"string"},"all":{"type":"boolean"},"tab_id":{"type":"integer"},"reload":{"type":"boolean","description":"Loads the command's page anew if it still shows and the command may go on there"},"reason":{"type":"string"}},"additionalProperties":false}"#,
     hints: Hints { read_only: false, destructive: true, idempotent: true, open_world: false },
 };
+
+/// What ends in its browser what a command may have left at work.
+const END: &str = "end_script";
+
+/// How long a command has to stop before it is known that it does not.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// How long its page has to be loaded anew before the answer says that it is under way.
+const ENDING: Duration = Duration::from_secs(20);
 
 /// The longest reason that is kept, in bytes.
 const MAX_REASON: usize = 1000;
@@ -68,14 +81,20 @@ pub(super) async fn call(
     arguments: &Json,
     who: &Caller,
 ) -> Result<Answer, Error> {
-    let mut fields = Fields::read(arguments, &["correlation_id", "all", "tab_id", "reason"])?;
+    let mut fields =
+        Fields::read(arguments, &["correlation_id", "all", "tab_id", "reload", "reason"])?;
     let reason: Option<Arc<str>> = fields
         .optional::<String>("reason")?
         .map(|words| text::escape_lines(text::clip(&words, MAX_REASON)).into());
     let id = fields.optional::<String>("correlation_id")?;
     let tab = fields.optional::<Whole>("tab_id")?.map(|Whole(tab)| tab);
     let all = fields.optional::<Flag>("all")?.is_some_and(|Flag(all)| all);
+    let reload = fields.optional::<Flag>("reload")?.is_some_and(|Flag(reload)| reload);
+    if reload && (all || tab.is_some()) {
+        return Err(fields.wrong("reload", "goes with `correlation_id`"));
+    }
     match (id, all) {
+        (Some(id), false) if reload => for_good(context, who, parse_id(&id)?, reason).await,
         (Some(id), false) if tab.is_none() => one(context, who, parse_id(&id)?, reason).await,
         (Some(_), false) => {
             Err(fields.wrong("tab_id", "goes with `all`, not with `correlation_id`"))
@@ -96,7 +115,58 @@ async fn one(
 ) -> Result<Answer, Error> {
     let asked = context.desk.engine().cancel(who.scope(), id, reason).await;
     let asked = asked.map_err(|e| if e.kind == Kind::NotFound { unknown() } else { e })?;
-    Ok(Answer::json(&told(&asked)))
+    Ok(Answer::json(&told(&asked.record, asked.acknowledged)))
+}
+
+/// Ends a command, and what it may have left at work in its page [BROWSER-23].
+async fn for_good(
+    context: &Context<'_>,
+    who: &Caller,
+    id: TaskId,
+    reason: Option<Arc<str>>,
+) -> Result<Answer, Error> {
+    let engine = context.desk.engine();
+    let known = |error: Error| if error.kind == Kind::NotFound { unknown() } else { error };
+    let asked = engine.cancel(who.scope(), id, reason).await.map_err(known)?;
+    let view = engine.wait_end(who.scope(), id, who.wait(STOPPING)).await.map_err(known)?;
+    if !is_left(&view) {
+        return Ok(Answer::json(&told(&view.record, asked.acknowledged)));
+    }
+    let lane_tab = context.surface.bridge.tab_of(&view.record.task.lane);
+    let tab_id = command::tab_of(&view).or(lane_tab);
+    let of = id.spell(Spelling::Correlation);
+    let inputs = Json::of(&Ending { what: END, of: &of, tab_id })
+        .map_err(|error| Error::new(Kind::InvalidRequest, error.to_string()))?;
+    let mut request = Request::new(END, inputs, who.scope().clone());
+    request.tags = vec![Arc::from(END)];
+    let submitted = engine.submit(request).await?;
+    let Submission::Task(accepted) = submitted else { return Err(unknown()) };
+    let view = engine.wait_accepted(accepted, who.wait(ENDING)).await?;
+    if let Some(error) = command::failure(&view) {
+        return Err(error);
+    }
+    let (status, message) = if view.record.state.is_terminal() {
+        ("cancelled", "it has ended: its page is loaded anew, or was gone already")
+    } else {
+        ("cancel_requested", "its page is being loaded anew; call again to hear that it has ended")
+    };
+    Ok(Answer::json(&One { status, correlation_id: of, acknowledged: true, message }))
+}
+
+/// Tells whether a command has ended and may have left something at work.
+fn is_left(view: &View) -> bool {
+    let is_unknown = |error: Error| error.guarantee() == Some(Guarantee::Unknown);
+    let has_failed = [State::Failed, State::TimedOut].contains(&view.record.state);
+    may_go_on(&view.record) || (has_failed && command::failure(view).is_none_or(is_unknown))
+}
+
+/// What is asked of the browser.
+#[derive(Serialize)]
+struct Ending<'a> {
+    what: &'static str,
+    of: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tab_id: Option<i64>,
 }
 
 async fn every(
@@ -115,7 +185,7 @@ async fn every(
             tab.is_none_or(|tab| context.surface.bridge.tab_of(&record.task.lane) == Some(tab))
         }) {
             let asked = engine.cancel(who.scope(), record.id(), reason.clone()).await?;
-            commands.push(told(&asked));
+            commands.push(told(&asked.record, asked.acknowledged));
         }
         if !page.has_more {
             break;
@@ -128,8 +198,8 @@ async fn every(
     Ok(Answer::json(&All { acknowledged: !commands.is_empty(), commands, message }))
 }
 
-fn told(asked: &Cancelled) -> One {
-    let state = asked.record.state;
+fn told(record: &TaskRecord, acknowledged: bool) -> One {
+    let state = record.state;
     let (status, message) = if state == State::Cancelled {
         ("cancelled", "it never ran, or has been stopped")
     } else if state.is_terminal() {
@@ -137,10 +207,5 @@ fn told(asked: &Cancelled) -> One {
     } else {
         ("cancel_requested", "it was told to stop; observe command_result says how it ended")
     };
-    One {
-        status,
-        correlation_id: asked.record.id().spell(Spelling::Correlation),
-        acknowledged: asked.acknowledged,
-        message,
-    }
+    One { status, correlation_id: record.id().spell(Spelling::Correlation), acknowledged, message }
 }

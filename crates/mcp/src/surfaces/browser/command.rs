@@ -196,6 +196,12 @@ impl Place {
     }
 }
 
+/// Returns the tab that a command was done in, as far as its end says.
+pub(super) fn tab_of(view: &View) -> Option<i64> {
+    let (reply, _) = reply(view.payload.as_ref().and_then(|it| it.outcome.as_ref()));
+    reply.target.or_else(|| Place::of(&failure(view)?).tab_id)
+}
+
 /// Returns what a command failed with, if it did.
 pub(super) fn failure(view: &View) -> Option<Error> {
     let record = &view.record;

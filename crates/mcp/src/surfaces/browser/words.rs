@@ -54,7 +54,11 @@ const HINTS: &[(Kind, &str)] = &[
         "the extension did not take the command in time; observe health tells whether a browser is \
          connected, wait_for_browser_ms waits longer for one",
     ),
-    (Kind::RunTimeout, "look at the page for what it already did, then give a longer timeout_ms"),
+    (
+        Kind::RunTimeout,
+        "look at the page for what it already did, then give a longer timeout_ms; cancel {correlation_id, \
+         reload: true} ends it for good where it may go on",
+    ),
     (Kind::PeerLost, "look at the page for what it already did before you run it again"),
     (
         Kind::ToolFailed,

@@ -1,0 +1,104 @@
+//! What ends, and what is said of what does not.
+
+use serde_json::{Value, json};
+
+use super::Rig;
+
+/// A script that counts in the page for as long as its document is there.
+const COUNTS: &str = "console.log('it counts'); window.n = 0; \
+     while (true) { window.n++; await new Promise((r) => setTimeout(r, 10)) }";
+
+/// Starts the script, waits until it runs, and cancels it. Returns its name.
+async fn left_counting(rig: &Rig, tab: &Value, beside: &Value) -> Value {
+    let counts = json!({
+        "action": "execute_js", "script": COUNTS, "tab_id": tab, "wait_ms": 0, "timeout_ms": 120_000,
+    });
+    let begun = rig.call("interact", counts).await;
+    let logged =
+        || rig.call("observe", json!({ "what": "console", "tab_id": tab, "filter": "it counts" }));
+    let mut n_logged = logged().await["count"].take();
+    for _ in 0..10_000 {
+        if n_logged == 1 {
+            break;
+        }
+        rig.value(beside, "1").await;
+        n_logged = logged().await["count"].take();
+    }
+    assert_eq!(n_logged, 1, "it never ran");
+    let id = begun["correlation_id"].clone();
+    rig.call("cancel", json!({ "correlation_id": id })).await;
+    let ended = end_of(rig, &id).await;
+    assert_eq!(ended["status"], "error", "{ended}");
+    let info = &ended["error_info"];
+    assert_eq!(
+        (&info["guarantee"], &info["details"]["reason"]),
+        (&json!("unknown"), &json!("not_stopped")),
+        "{ended}"
+    );
+    assert!(info["hint"].to_string().contains("reload: true"), "{ended}");
+    id
+}
+
+async fn end_of(rig: &Rig, id: &Value) -> Value {
+    rig.end(json!({ "what": "command_result", "correlation_id": id })).await
+}
+
+async fn count(rig: &Rig, tab: &Value) -> Value {
+    rig.value(tab, "String(window.n)").await
+}
+
+async fn ended_for_good(rig: &Rig, id: &Value) -> Value {
+    let call = json!({ "correlation_id": id, "reload": true });
+    let mut told = rig.call("cancel", call.clone()).await;
+    for _ in 0..20 {
+        if told["status"] != "cancel_requested" {
+            break;
+        }
+        told = rig.call("cancel", call.clone()).await;
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_script_that_awaits_is_cancelled_only_with_its_document() {
+    // [BROWSER-23] [LEASE-10]
+    let rig = Rig::start().await;
+    let tab = rig.open(&rig.here("plain.html")).await;
+    let beside = rig.open(&rig.here("plain.html?beside")).await;
+    let id = left_counting(&rig, &tab, &beside).await;
+    let seen = count(&rig, &tab).await;
+    let more = json!({ "action": "execute_js", "script": "String(window.n)", "tab_id": tab });
+    rig.until(more, |told| told["result"] != seen).await;
+    let told = ended_for_good(&rig, &id).await;
+    let wanted = (&json!("cancelled"), &json!(true));
+    assert_eq!((&told["status"], &told["acknowledged"]), wanted, "{told}");
+    assert_eq!(count(&rig, &tab).await, "undefined", "its document is gone");
+    let again = ended_for_good(&rig, &id).await;
+    assert_eq!(again["status"], "cancelled", "{again}");
+    // One that is on the thread is stopped where it is, and the page lives on.
+    rig.value(&tab, "window.here = 1").await;
+    let endless =
+        json!({ "action": "execute_js", "script": "for (;;) {}", "tab_id": tab, "wait_ms": 0 });
+    let begun = rig.call("interact", endless).await;
+    let told = ended_for_good(&rig, &begun["correlation_id"]).await;
+    assert_eq!(told["status"], "cancelled", "{told}");
+    assert_eq!(rig.value(&tab, "window.here").await, 1);
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn a_page_that_the_user_went_to_is_not_loaded_anew() {
+    // [BROWSER-23]
+    let rig = Rig::start().await;
+    let tab = rig.open(&rig.here("login.html")).await;
+    let beside = rig.open(&rig.here("plain.html")).await;
+    let id = left_counting(&rig, &tab, &beside).await;
+    rig.leaves(&tab, &beside, &rig.here("plain.html?2")).await;
+    rig.value(&tab, "window.here = 1").await;
+    let told = ended_for_good(&rig, &id).await;
+    // It is over, unless its page waits for the back button; then that is said.
+    let is_over = told["status"] == "cancelled" || told.to_string().contains("tab_close");
+    assert!(is_over, "{told}");
+    assert_eq!(rig.value(&tab, "window.here").await, 1, "{told}");
+    rig.close().await;
+}
