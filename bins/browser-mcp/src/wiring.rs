@@ -70,6 +70,7 @@ fn compose(
     let store = shared.store(file, &paths.home);
     let bridge = Browser::new(Settings {
         files_dir: files_dir(limits, file),
+        typed_dir: matches!(store, Store::Path(_)).then(|| paths.home.join("typed")),
         ..settings(serving, limits, &file.browser)
     });
     let listening = BridgeListener::new(places(paths), port);

@@ -28,6 +28,7 @@ use crate::rings::Rings;
 use crate::saving;
 use crate::settings::Settings;
 use crate::shape;
+use crate::typed::Typed;
 use crate::verdict::Verdict;
 use crate::wire::{Said, Word};
 
@@ -36,6 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The pause before lanes are held or released again that could not be.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether commands ended that typed something.
+const TYPED_LOOK: Duration = Duration::from_secs(2);
 
 /// The bridge to browsers: their commands as tasks, their words as outcomes. Cloning is cheap.
 #[derive(Clone)]
@@ -49,6 +53,9 @@ struct Inner {
     rings: Mutex<Rings>,
     tabs: Mutex<KnownTabs>,
     choices: Mutex<Choices>,
+    typed: Typed,
+    /// Told when a command came that types something.
+    typed_moved: Notify,
     lanes: tokio::sync::Mutex<Lanes>,
     engine: OnceLock<Handle>,
     /// Told when a browser came, or may have gone.
@@ -81,7 +88,7 @@ impl Browser {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let lanes = Lanes::new(settings.queue_limit, settings.max_tabs);
-        let ring = settings.ring;
+        let (ring, typed) = (settings.ring, settings.typed_dir.clone());
         Self(Arc::new(Inner {
             clock: awake::Clock::default(),
             settings: Mutex::new(settings),
@@ -89,6 +96,8 @@ impl Browser {
             rings: Mutex::new(Rings::new(ring)),
             tabs: Mutex::default(),
             choices: Mutex::default(),
+            typed: Typed::new(typed),
+            typed_moved: Notify::new(),
             lanes: tokio::sync::Mutex::new(lanes),
             engine: OnceLock::new(),
             moved: Notify::new(),
@@ -114,7 +123,7 @@ impl Browser {
         async move {
             let watching = async {
                 if bridge.set_up().await {
-                    bridge.watch_presence().await;
+                    tokio::join!(bridge.watch_presence(), bridge.forget_typed());
                 }
                 std::future::pending::<()>().await;
             };
@@ -204,6 +213,48 @@ impl Browser {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.0.engine.get().map_or(Timestamp::from_millis(0), Handle::now)
+    }
+
+    // What commands type.
+
+    pub(crate) fn typed(&self) -> &Typed {
+        &self.0.typed
+    }
+
+    pub(crate) fn typed_moved(&self) {
+        self.0.typed_moved.notify_one();
+    }
+
+    /// Forgets what commands typed once they have ended, whatever their end.
+    async fn forget_typed(&self) {
+        let Ok(engine) = self.engine() else { return };
+        loop {
+            for (id, is_old) in self.typed().all(self.now()) {
+                let is_over = match engine.tell(id, None, None).await {
+                    Ok(Told::Ended(_)) => true,
+                    // A submit of that id may be under way.
+                    Ok(Told::Unknown) => is_old,
+                    Ok(Told::Counted(_) | Told::Stale(_)) | Err(_) => false,
+                };
+                if is_over {
+                    self.forget_what_was_typed(id).await;
+                }
+            }
+            let is_idle = self.typed().all(self.now()).is_empty();
+            let again = self.clock().now().awake + TYPED_LOOK;
+            tokio::select! {
+                () = self.0.typed_moved.notified() => {}
+                () = self.clock().sleep_until(again), if !is_idle => {}
+            }
+        }
+    }
+
+    /// Forgets what a command typed that has ended.
+    pub(crate) async fn forget_what_was_typed(&self, id: TaskId) {
+        let bridge = self.clone();
+        if let Err(error) = blocking(move || bridge.typed().forget(id)).await {
+            tracing::error!(%error, "what a command typed was not removed");
+        }
     }
 
     // The lanes.

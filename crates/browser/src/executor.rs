@@ -19,9 +19,10 @@ use crate::choices::Caller;
 use crate::files;
 use crate::order::Order;
 use crate::outbox::{Command, Move, Report, Stage};
+use crate::typed::Typed;
 use crate::verdict::Verdict;
-
 use crate::wire;
+
 /// The pause before a store that failed is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -34,7 +35,7 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 #[async_trait]
 impl Executor for Browser {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
-        match Order::read(&attempt) {
+        match self.whole(&attempt, context.id()) {
             Ok(mut order) => {
                 let caller = self.caller_of(&attempt.record.task.scope, context.id());
                 order.take_tab(self.choices().of(&caller));
@@ -68,6 +69,9 @@ impl Executor for Browser {
 
     async fn on_outcome_committed(&self, id: TaskId, _number: u32) {
         self.let_go(id);
+        if self.typed().has(id) {
+            self.typed_moved();
+        }
     }
 
     fn start_report(&self) -> StartReport {
@@ -76,6 +80,17 @@ impl Executor for Browser {
 }
 
 impl Browser {
+    /// Reads what a leased task asks of the browser, with what it types.
+    fn whole(&self, attempt: &Attempt, id: TaskId) -> Result<Order, Error> {
+        let order = Order::read(attempt)?;
+        if !Typed::concerns(&order.what) {
+            return Ok(order);
+        }
+        let task = &attempt.record.task;
+        let inputs = self.typed().whole(id, &order.what, &attempt.inputs)?;
+        Order::of(task.tool.as_str(), &task.lane, &inputs)
+    }
+
     /// Finds the browser of a command that names a tab only [BROWSER-7].
     fn find_browser(&self, order: &mut Order) -> Result<(), Error> {
         if order.browser.is_none()
@@ -323,6 +338,12 @@ impl<'a> Run<'a> {
     }
 }
 
+/// The failure of a command that was to stop and of which the browser does not say that it has [LEASE-10].
+fn not_stopped() -> Error {
+    let words = "it was asked to stop, and the browser has not said that it did: it may still go on in its page";
+    Error::new(Kind::PeerLost, words).with_guarantee(Guarantee::Unknown).with_hint(wire::END_IT)
+}
+
 /// Returns the tab that a command was done in.
 fn tab_of(outcome: &Outcome) -> Option<i64> {
     let Outcome::Succeeded(parts) = outcome else { return None };
@@ -336,12 +357,6 @@ impl Drop for Run<'_> {
             self.bridge.withdraw(self.context.id(), self.context.fence());
         }
     }
-}
-
-/// The failure of a command that was to stop and of which the browser does not say that it has [LEASE-10].
-fn not_stopped() -> Error {
-    let words = "it was asked to stop, and the browser has not said that it did: it may still go on in its page";
-    Error::new(Kind::PeerLost, words).with_guarantee(Guarantee::Unknown).with_hint(wire::END_IT)
 }
 
 impl Order {

@@ -63,6 +63,8 @@ mod specs;
 
 mod tools;
 
+mod typed;
+
 pub mod extension;
 
 mod owner;

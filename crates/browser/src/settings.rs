@@ -43,6 +43,8 @@ pub struct Settings {
     pub files_dir: Option<PathBuf>,
     /// What of a person's secrets commands may read.
     pub shows: Shows,
+    /// Where what live commands type is held, beside the store; `None` holds it in memory only.
+    pub typed_dir: Option<PathBuf>,
 }
 
 /// What of a person's secrets commands may read; none unless a person says so.
@@ -77,6 +79,7 @@ impl Default for Settings {
             ring: 1000,
             files_dir: None,
             shows: Shows::default(),
+            typed_dir: None,
         }
     }
 }

@@ -131,6 +131,8 @@ fn spec(
         supports_cancel: true,
         on_disconnect: OnDisconnect::Detach,
         on_exit: OnExit::Detach,
+        // What is typed may be a password.
+        unshown: ["/text", "/fields", "/steps", "/values"].map(str::to_owned).into(),
         ..ToolSpec::new(name, about, schema)
     }
 }

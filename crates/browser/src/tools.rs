@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{LaneId, TaskId};
 use raincheck_core::lane;
@@ -24,6 +25,7 @@ use crate::rings::Shelf;
 use crate::saving;
 use crate::specs;
 use crate::told;
+use crate::typed::Typed;
 use crate::views;
 
 #[async_trait]
@@ -63,14 +65,24 @@ impl ToolSet for Browser {
         self.check_owner().await?;
         self.ensure_lane(&lane).await?;
         self.note(call, entry.name, &arguments);
-        Ok(Route::Task(Box::new(self.placement(lane))))
+        let mut plan = self.placement(lane);
+        plan.inputs = self.apart(call, entry.name).await?;
+        Ok(Route::Task(Box::new(plan)))
     }
 
     fn executor(&self) -> Arc<dyn Executor> {
         Arc::new(self.clone())
     }
 
-    async fn forget(&self, _ids: &[TaskId]) {}
+    async fn leftovers(&self) -> Vec<TaskId> {
+        self.typed().all(self.now()).into_iter().map(|(id, _)| id).collect()
+    }
+
+    async fn forget(&self, ids: &[TaskId]) {
+        for id in ids.iter().filter(|id| self.typed().has(**id)) {
+            self.forget_what_was_typed(*id).await;
+        }
+    }
 }
 
 /// What names a tab and does not work in it.
@@ -90,7 +102,7 @@ impl Browser {
             retention: settings.result_ttl,
             ..Limits::default()
         };
-        TaskPlan { lane, waiting: None, limits, retry: retry::Policy::default() }
+        TaskPlan { lane, waiting: None, limits, retry: retry::Policy::default(), inputs: None }
     }
 
     /// Notes who gives a command, and which tab is the caller's from now on. To close a tab is not to
@@ -123,6 +135,17 @@ impl Browser {
             bounds.check(&arguments, (chooser, entry), also).map(|()| arguments)
         };
         if looks { blocking(check).await? } else { check() }
+    }
+
+    /// Holds what a command types beside the store. Returns the inputs without it, where it types anything.
+    async fn apart(&self, call: &Call, what: &'static str) -> Result<Option<Json>, Error> {
+        if !Typed::concerns(what) {
+            return Ok(None);
+        }
+        let (bridge, id, inputs) = (self.clone(), call.id, call.inputs.clone());
+        let kept = blocking(move || bridge.typed().take(bridge.now(), id, what, &inputs)).await?;
+        self.typed_moved();
+        Ok(kept)
     }
 
     /// Puts an answer from memory into a file, where one is named.

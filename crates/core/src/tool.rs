@@ -88,6 +88,8 @@ pub struct ToolSpec {
     pub retry: retry::Policy,
     /// JSON Pointers of inputs that are redacted everywhere.
     pub sensitive: Arc<[String]>,
+    /// JSON Pointers of more inputs that are told nowhere, where what the tool answers is no secret all the same.
+    pub unshown: Arc<[String]>,
     /// What a client must be able to do to call it by its name.
     pub needs: Needs,
     /// What its entry in the list says beside this, an object; who lists it decides whether it is shown.
@@ -119,6 +121,7 @@ impl ToolSpec {
             priority: 0,
             retry: retry::Policy::default(),
             sensitive: Arc::from([]),
+            unshown: Arc::from([]),
             needs: Needs::default(),
             meta: None,
         }

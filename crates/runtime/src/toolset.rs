@@ -58,6 +58,9 @@ pub struct TaskPlan {
     pub limits: Limits,
     /// When a failed attempt is followed by another.
     pub retry: retry::Policy,
+    /// What the store keeps and the executor is given in the place of the inputs, where these are not for the
+    /// store. An idempotency key stands for the inputs as they were given.
+    pub inputs: Option<Json>,
 }
 
 impl TaskPlan {
@@ -76,6 +79,7 @@ impl TaskPlan {
                 ..Limits::default()
             },
             retry: spec.retry.clone(),
+            inputs: None,
         }
     }
 }
@@ -209,7 +213,8 @@ pub trait ToolSet: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1].
+    /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1], and of a call with
+    /// [inputs that are kept apart](TaskPlan::inputs) that became no task.
     async fn forget(&self, ids: &[TaskId]) {
         let _ = ids;
     }

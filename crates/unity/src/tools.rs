@@ -149,7 +149,7 @@ impl Unity {
             retention: settings.retention,
             ..Limits::default()
         };
-        Ok(TaskPlan { lane, waiting: None, limits, retry: specs::delivered_again() })
+        Ok(TaskPlan { lane, waiting: None, limits, retry: specs::delivered_again(), inputs: None })
     }
 }
 

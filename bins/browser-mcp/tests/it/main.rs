@@ -13,6 +13,7 @@ mod demo;
 mod fake;
 mod ownership;
 mod server;
+mod typed;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -73,6 +73,8 @@ impl Handle {
             Route::Answer(outcome) => return Ok(Submission::Answer(outcome)),
             Route::Task(plan) => plan,
         };
+        // What the set holds of a call that becomes no task is for nobody.
+        let held_by = plan.inputs.is_some().then(|| Arc::clone(&tool.set));
         let before = request.before.clone();
         let mut submit = prepare(kernel, &tool.spec, request, *plan, call.id)?;
         submit.is_known = before.is_some_and(|before| !is_provable(self, &submit.task, &before));
@@ -85,11 +87,27 @@ impl Handle {
             watch.want_early();
         }
         let engine = Arc::clone(&self.engine);
-        let mut submission = kernel.drivers.detached(accept(engine, submit, turn)).await?;
+        let accepting = async move {
+            let submission = accept(engine, submit, turn).await;
+            if let Some(set) = held_by.filter(|_| !may_be_task(&submission, call.id)) {
+                set.forget(&[call.id]).await;
+            }
+            submission
+        };
+        let mut submission = kernel.drivers.detached(accepting).await?;
         if let Submission::Task(accepted) = &mut submission {
             accepted.watch = watch.filter(|_| !accepted.existing);
         }
         Ok(submission)
+    }
+}
+
+/// Tells whether a submit may have made a task of the id that was meant for it.
+fn may_be_task(submission: &Result<Submission, Error>, id: TaskId) -> bool {
+    match submission {
+        Ok(Submission::Task(accepted)) => accepted.record.id() == id,
+        Ok(Submission::Answer(_)) => false,
+        Err(error) => error.guarantee() == Some(Guarantee::Unknown),
     }
 }
 
@@ -190,7 +208,7 @@ fn prepare(
     plan: TaskPlan,
     id: TaskId,
 ) -> Result<Submit, Error> {
-    let TaskPlan { lane, waiting, mut limits, retry } = plan;
+    let TaskPlan { lane, waiting, mut limits, retry, inputs: kept } = plan;
     let lane = request.lane.unwrap_or(lane);
     let config = kernel.lane(&lane).ok_or_else(|| no_lane(kernel, &lane))?;
     let priority = request.priority.unwrap_or(spec.priority);
@@ -231,7 +249,7 @@ fn prepare(
         submitted_at: now,
     };
     let Request { inputs, is_inline, .. } = request;
-    Ok(Submit { task, inputs, waiting, is_inline, is_known: false })
+    Ok(Submit { task, inputs: kept.unwrap_or(inputs), waiting, is_inline, is_known: false })
 }
 
 /// Tells whether a request that was asked of another server before was not accepted there if its task

@@ -144,12 +144,13 @@ pub(super) fn params(engine: &Handle, tool: &str, arguments: &Json) -> String {
     if text.len() > MAX_PARAMS {
         return empty();
     }
-    let pointers = engine.spec(tool).map(|spec| spec.sensitive).unwrap_or_default();
-    if pointers.is_empty() {
+    let Some(spec) = engine.spec(tool) else { return text.to_owned() };
+    let pointers = || spec.sensitive.iter().chain(spec.unshown.iter());
+    if pointers().next().is_none() {
         return text.to_owned();
     }
     let Ok(mut value) = arguments.read::<Value>() else { return empty() };
-    for pointer in pointers.iter() {
+    for pointer in pointers() {
         if let Some(secret) = value.pointer_mut(pointer) {
             *secret = Value::from("[redacted]");
         }
