@@ -4,6 +4,7 @@
 
 import { CommandError, invalid } from "../commands/errors.js";
 import { isChanged, isHeld } from "./held.js";
+import { watchPages } from "./navigation.js";
 import { record } from "./observed.js";
 import { on, send } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
@@ -11,12 +12,16 @@ import { readSetting, writeSetting } from "./settings.js";
 const POLICIES = ["dismiss", "accept", "report"];
 
 const open = new Map();
+/** Tabs whose print preview is open, as the agent in the page saw. */
+const printing = new Set();
 const watchers = new Set();
 
 export function watchDialogs() {
   on("Page.javascriptDialogOpening", onOpening);
   on("Page.javascriptDialogClosed", onClosed);
   on("detached", (tab_id) => open.delete(tab_id));
+  chrome.runtime.onMessage.addListener(hearPrint);
+  watchPages((kind, tab_id) => kind === "committed" && printing.delete(tab_id));
 }
 
 /** The dialog that is open in a tab, if one is. */
@@ -66,11 +71,26 @@ export async function settleDialog(tab_id) {
 /** Frees a tab from a dialog that holds up a command which is to end; one that is not ours to answer stays, and is named. */
 export async function freeFromDialog(run) {
   const dialog = open.get(run.tab_id);
-  if (!dialog) return;
+  if (!dialog) return namePrint(run);
   if (!dialog.stays) return void (await close(run.tab_id, { accept: false }));
   if (!run.is_dialog_named) run.ended.error.message += `; a dialog (${dialog.type}) is open in its tab and waits for interact {action: "dialog"}`;
   run.is_dialog_named = true;
   return false;
+}
+
+/** A page that prints stands still until its preview is closed, which the debugger neither sees nor can do. */
+function namePrint(run) {
+  if (!printing.has(run.tab_id)) return;
+  if (!run.is_dialog_named) run.ended.error.message += "; the print preview is open in its tab, until the user closes it";
+  run.is_dialog_named = true;
+  return false;
+}
+
+/** Only agents of this extension tell of it, each of the tab that it is in. */
+function hearPrint(message, sender) {
+  if (message?.kind !== "print" || sender.id !== chrome.runtime.id || sender.tab === undefined) return;
+  if (message.is_open === true) printing.add(sender.tab.id);
+  else printing.delete(sender.tab.id);
 }
 
 async function close(tab_id, answer) {
