@@ -45,7 +45,6 @@ async fn the_mouse_clicks_with_every_button_and_drags_what_can_be_dragged() {
     assert_eq!(moved, json!([140, true]));
     let call = json!({
         "action": "drag", "tab_id": tab, "from": { "selector": "#knob" }, "to": { "selector": "#none" },
-        "timeout_ms": 2000,
     });
     let missing = rig.end(call).await;
     assert_eq!(missing["error_info"]["guarantee"], "not_executed", "{missing}");
