@@ -7,6 +7,7 @@ import { tabGone } from "./commands/errors.js";
 import { Journal } from "./commands/journal.js";
 import { Runner } from "./commands/runner.js";
 import { isOwnPage, post } from "./link/server.js";
+import { watchMasks } from "./page/masks.js";
 import { Desk } from "./status/desk.js";
 import * as callers from "./tabs/callers.js";
 import { watchConsole } from "./tabs/console.js";
@@ -55,6 +56,7 @@ network.watchNetwork();
 requests.watchRequests();
 watchDownloads();
 watchNavigation();
+watchMasks();
 watchTabs();
 sendEventsWith(async (batch) => (await send("/events", batch)).status);
 

@@ -20,6 +20,7 @@ import { withChanges } from "../page/changes.js";
 import { drag } from "../page/drag.js";
 import { fillForm } from "../page/form.js";
 import { click, fill, hover, pressKey, scroll, select, type } from "../page/input.js";
+import { maskedAnswer, maskedFailure } from "../page/masks.js";
 import { pdf } from "../page/pdf.js";
 import { pageTools, setPageTools } from "../page/tools.js";
 import { pageText, screenshot, snapshot, waitFor } from "../page/read.js";
@@ -39,10 +40,10 @@ const EVENTS_MS = 1000;
 
 /**
  * `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab.
- * `needs`: what has to be in the tab, see `checkKind`. `reads`: it changes nothing in the page.
+ * `needs`: what has to be in the tab, see `checkKind`. `reads`: it changes nothing in the page. `is_data`: its answer is told as it is.
  */
 const ACTIONS = {
-  execute_js: { in: "lane", needs: "script", act: executeJs },
+  execute_js: { in: "lane", needs: "script", act: executeJs, is_data: true },
   navigate: { in: "lane", act: navigate },
   back: { in: "lane", act: back },
   forward: { in: "lane", act: forward },
@@ -57,7 +58,7 @@ const ACTIONS = {
   wait_for: { in: "lane", needs: "page", act: waitFor, reads: true },
   snapshot: { in: "lane", needs: "page", act: snapshot, reads: true },
   page_text: { in: "lane", needs: "file", act: pageText, reads: true },
-  screenshot: { in: "lane", needs: "seen", act: screenshot, reads: true },
+  screenshot: { in: "lane", needs: "seen", act: screenshot, reads: true, is_data: true },
   fill_form: { in: "lane", needs: "page", act: fillForm },
   upload: { in: "lane", needs: "page", act: upload },
   drag: { in: "lane", needs: "page", act: drag },
@@ -68,10 +69,10 @@ const ACTIONS = {
   record_start: { in: "lane", act: startRecording, reads: true },
   record_stop: { in: "browser", act: stopRecording },
   recording: { in: "browser", act: showRecording },
-  batch: { in: "lane", act: batch },
-  pdf: { in: "lane", needs: "page", act: pdf, reads: true },
-  storage: { in: "lane", needs: "page", act: storage, reads: true },
-  cookies: { in: "lane", needs: "page", act: cookies, reads: true },
+  batch: { in: "lane", act: batch, is_data: true },
+  pdf: { in: "lane", needs: "page", act: pdf, reads: true, is_data: true },
+  storage: { in: "lane", needs: "page", act: storage, reads: true, is_data: true },
+  cookies: { in: "lane", needs: "page", act: cookies, reads: true, is_data: true },
   request: { in: "tab", act: requestOf, reads: true },
   downloads: { in: "browser", act: listDownloads },
   tab_close: { in: "tab", act: closeTab },
@@ -97,7 +98,21 @@ export async function target(entry) {
 /** Does what a command says. No page may be sent to the port of the server; `commands` is what has to do with other commands. */
 export async function perform(entry, run, server, commands) {
   const action = actionOf(entry);
-  Object.assign(run, { server, own_port: server?.port, caller: entry.caller });
+  return await withoutSecrets(action, run, () => inTurn(entry, action, run, server));
+}
+
+/** What comes of an act, without what was typed where secrets are typed. */
+async function withoutSecrets({ is_data }, run, act) {
+  try {
+    const result = await act();
+    return is_data ? result : maskedAnswer(run, result);
+  } catch (error) {
+    throw maskedFailure(run, error);
+  }
+}
+
+async function inTurn(entry, action, run, server) {
+  Object.assign(run, { server, own_port: server?.port, caller: entry.caller, secrets: [] });
   if (action.in === "lane") {
     if (!action.reads) takeInHand(run.tab_id);
     watchOpened(run);
@@ -138,7 +153,7 @@ async function step(params, run) {
   if (!action.reads) takeInHand(run.tab_id);
   stopWith(action, run);
   run.recorder = await recorderOf(run, params);
-  const result = await withChanges(params, run, () => action.act(params, run));
+  const result = await withoutSecrets(action, run, () => withChanges(params, run, () => action.act(params, run)));
   await checkShown(run.tab_id, run.own_port, "executed");
   if (!run.ended) await run.recorder?.note(params);
   return result;

@@ -12,6 +12,7 @@ import { tryAttach } from "../tabs/sessions.js";
 import { dropAbsent } from "../commands/errors.js";
 import { call } from "./agents.js";
 import { compare, tell } from "./compare.js";
+import { masked } from "./masks.js";
 import { linesOf, outlineOf } from "./read.js";
 
 // The outline is as long as it got by then; the rest is for what does not answer.
@@ -25,12 +26,10 @@ const POLL_MS = 40;
 const MAX_LINES = 60;
 const MAX_CHARS = 6000;
 const MAX_FRAMES = 10;
-const SHORTEST_SECRET = 3;
 
 /** Does something, and where `changes` is asked for adds what that changed. */
 export async function withChanges({ changes }, run, act) {
   if (changes !== true) return await act();
-  run.secrets ??= [];
   await tryAttach(run.tab_id);
   const before = await look(run, true).catch((error) => ({ why: `the page could not be read before: ${error.message}` }));
   const result = await act();
@@ -47,17 +46,17 @@ async function since(before, { navigated }, run) {
   // It is watched no longer; that is waited for by nobody.
   if (!before.why) for (const frame_id of watched(before)) call(run.tab_id, "unwatch", {}, frame_id).catch(() => {});
   if (after.document_id !== before.document_id) return dropAbsent({ new_page: true, ...beginning(after, run) });
-  const lines = linesOf(before.text);
+  const [lines, now] = [before, after].map(({ text }) => linesOf(masked(run, text)));
   const limits = { before_cut: before.is_cut, after_cut: after.is_cut, is_brief: true, max_lines: MAX_LINES, max_chars: MAX_CHARS };
-  const { text, n_untold, ...counts } = tell(lines, compare(lines, linesOf(after.text)), limits);
+  const { text, n_untold, ...counts } = tell(lines, compare(lines, now), limits);
   const left_out = [];
   if (n_untold > 0) left_out.push(`${n_untold} more lines`);
   if (before.is_cut || after.is_cut) left_out.push("what changed further down: the page is too large to be compared whole");
-  return dropAbsent({ ...counts, text: text === "" ? undefined : masked(text, run), left_out: left_out.length > 0 ? left_out : undefined });
+  return dropAbsent({ ...counts, text: text === "" ? undefined : text, left_out: left_out.length > 0 ? left_out : undefined });
 }
 
 function beginning(after, run) {
-  const lines = linesOf(after.text);
+  const lines = linesOf(masked(run, after.text));
   const shown = [];
   for (let left = MAX_CHARS; shown.length < Math.min(lines.length, MAX_LINES); ) {
     left -= lines[shown.length].length + 1;
@@ -66,7 +65,7 @@ function beginning(after, run) {
   }
   const n_more = lines.length - shown.length;
   const left_out = [...(n_more > 0 ? [`${n_more} more lines; take a snapshot`] : []), ...after.left_out];
-  return { text: masked(shown.join("\n"), run), left_out: left_out.length > 0 ? left_out : undefined };
+  return { text: shown.join("\n"), left_out: left_out.length > 0 ? left_out : undefined };
 }
 
 async function look(run, watches) {
@@ -93,11 +92,6 @@ async function settle(run, before) {
 
 function watched({ frame_ids = [] }) {
   return [0, ...frame_ids.slice(0, MAX_FRAMES)];
-}
-
-/** What was typed into a field for secrets is not told, also where the page shows it. */
-function masked(text, { secrets }) {
-  return secrets.filter((one) => one.length >= SHORTEST_SECRET).reduce((said, one) => said.replaceAll(one, "••••"), text);
 }
 
 /** At most a quarter of the time that is left, so that what is done is told in time. */

@@ -9,6 +9,7 @@
 import { CommandError, dropAbsent } from "../commands/errors.js";
 import { mayType } from "../tabs/secrets.js";
 import { prepare, told, withConsequences } from "./input.js";
+import { noteSecret } from "./masks.js";
 import { askWhere, pick } from "./reach.js";
 
 const FORM_MS = 5000;
@@ -44,7 +45,7 @@ async function put(run, { target, value, origin }, limit) {
       if (told.asks) {
         await mayType(run, { origin }, told.asks);
         asked.origin = told.asks.origin;
-        if (told.asks.is_secret) run.secrets?.push(String(value));
+        if (told.asks.is_secret) noteSecret(run, String(value), target);
         continue;
       }
       if (told.why === undefined) return { target: told.what, value: told.value };

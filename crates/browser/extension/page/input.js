@@ -12,6 +12,7 @@ import { arrival, follow, watchTab } from "../tabs/navigation.js";
 import { mayType } from "../tabs/secrets.js";
 import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
 import { flagsOf, heldKeys, keyOf, maskOf, parseChord } from "./keys.js";
+import { MASK, noteSecret } from "./masks.js";
 import { ask, reach } from "./reach.js";
 
 const BUTTONS = { left: { number: 0, bit: 1, event: "click" }, middle: { number: 1, bit: 4, event: "auxclick" }, right: { number: 2, bit: 2, event: "contextmenu" } };
@@ -56,8 +57,8 @@ export async function type(params, run) {
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
   await mayType(run, params, place);
-  if (place.is_secret) run.secrets?.push(text);
-  if (!is_real) return { target: place.what, input: "events", value: (await ask(run, "insert", { ...place.at, text })).value };
+  if (place.is_secret) noteSecret(run, text, place.at, true);
+  if (!is_real) return { target: place.what, input: "events", value: shownValue(place, (await ask(run, "insert", { ...place.at, text })).value) };
   const { is_focused } = await ask(run, "focus", place.at);
   if (!is_focused) throw new CommandError("tool_failed", `${place.what} does not take the focus`, { guarantee: "not_executed", reason: "element_not_ready" });
   const done = await withConsequences(run, async () => {
@@ -90,14 +91,14 @@ export async function fill(params, run) {
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
   await mayType(run, params, place);
-  if (place.is_secret) run.secrets?.push(text);
+  if (place.is_secret) noteSecret(run, text, place.at);
   const done = await withConsequences(run, () => ask(run, "fill", { ...place.at, text, origin: place.origin }));
   return { ...told(place, is_real, done), value: shownValue(place, done.value?.value), input: "events" };
 }
 
 /** What is typed where secrets are typed is in no answer, also while the page shows it. */
 function shownValue(place, value) {
-  return place.is_secret && value ? "••••" : value;
+  return place.is_secret && value ? MASK : value;
 }
 
 export async function pressKey(params, run) {

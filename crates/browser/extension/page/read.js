@@ -17,6 +17,7 @@ import { attach, send, tryAttach } from "../tabs/sessions.js";
 import { call } from "./agents.js";
 import { compare, tell } from "./compare.js";
 import { frameAt, framesOf, ownFrames } from "./frames.js";
+import { masked } from "./masks.js";
 import { ask, askWhere, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
 
 const QUALITY = 60;
@@ -42,9 +43,11 @@ export async function snapshot({ since, max_nodes, max_bytes = MAX_BYTES, ...par
   await tryAttach(run.tab_id);
   const asked = { selector: part.selector, ref: part.ref, depth: part.depth };
   const earlier = since === undefined ? null : await earlierOne(run, since, asked);
-  const now = await outlineOf(run, earlier?.part ?? asked, { max_nodes, max_bytes, is_kept: true });
+  const seen = await outlineOf(run, earlier?.part ?? asked, { max_nodes, max_bytes, is_kept: true });
+  // Before it is compared, which cuts lines.
+  const now = { ...seen, text: masked(run, seen.text) };
   const { url, title, origin, snapshot_id } = now;
-  const changes = earlier?.text === undefined ? null : changesSince(earlier, now, max_bytes);
+  const changes = earlier?.text === undefined ? null : changesSince({ ...earlier, text: masked(run, earlier.text) }, now, max_bytes);
   const whole_because = since === undefined ? undefined : earlier?.why ?? (changes === null ? "changes_larger" : undefined);
   const { text, ...counts } = changes ?? { text: now.text };
   const left_out = [...now.left_out, ...(changes?.left_out ?? [])];
@@ -105,7 +108,7 @@ export async function pageText({ selector, ref }, run) {
   await tryAttach(run.tab_id);
   const { value: told, frame_id } = await askWhere(run, "text", { selector, ref });
   const page = new Whole(run, told, () => ({}));
-  const text = await page.text(told, frame_id);
+  const text = masked(run, await page.text(told, frame_id));
   const { left_out } = page;
   if (text.length > MAX_TEXT_CHARS) left_out.push(`${text.length - MAX_TEXT_CHARS} more characters; pass a \`selector\` or \`ref\` for a part`);
   const said = left_out.map((one) => `\n[left out: ${one}]`).join("");

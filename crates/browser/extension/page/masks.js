@@ -1,0 +1,101 @@
+// What was typed where secrets are typed is in no answer: neither of the command that typed it, nor of later ones as long as the
+// document that the tab shows is the same, wherever in it the page shows it. Kept in the memory of the worker only.
+//
+// Not masked is what a caller asks for by itself: the result of a script, cookies, the storages, and pictures.
+
+import { watchPages } from "../tabs/navigation.js";
+
+export const MASK = "••••";
+
+const SHORTEST = 3;
+const MAX_NOTED = 20;
+const SHORTEST_HEAD = 4;
+const LONGEST_HEAD = 2000;
+/** The lengths at which names, and values and texts, are cut at the earliest. */
+const SHORT_CUT = 200;
+const LONG_CUT = 500;
+/** The members of answers that hold words of a page. */
+const WORDS = new Set(["text", "title", "target", "value", "label", "message", "description", "left_out", "error", "not_known"]);
+
+const noted = new Map();
+
+export function watchMasks() {
+  watchPages((kind, tab_id) => (kind === "committed" || kind === "closed") && noted.delete(tab_id));
+}
+
+/** Masks a text from now on. `field` is what it goes into; with `is_more` behind what was typed there before. */
+export function noteSecret(run, text, { ref, selector }, is_more = false) {
+  const { texts, last } = noted.get(run.tab_id) ?? { texts: [] };
+  const field = ref ?? selector;
+  const before = is_more && last?.field === field ? last.whole : "";
+  const whole = before + text;
+  // What is typed character by character is one text.
+  const kept = texts.filter((one) => one !== text && one !== whole && !(text.length < SHORTEST && one === before));
+  const added = [...new Set([text, whole])].filter((one) => one.length >= SHORTEST);
+  noted.set(run.tab_id, { texts: [...kept, ...added].slice(-MAX_NOTED), last: { field, whole } });
+  (run.secrets ??= []).push(...added);
+}
+
+/** A text of a page without what was typed into it. */
+export function masked(run, text) {
+  const forms = formsOf(run);
+  return forms.length === 0 ? text : withoutHeads(text.replace(patternOf(forms), MASK), forms);
+}
+
+/** An answer, whose words of the page are masked in place of what holds them. */
+export function maskedAnswer(run, answer) {
+  const forms = formsOf(run);
+  if (forms.length === 0) return answer;
+  const pattern = patternOf(forms);
+  return walk(answer, false, (text) => withoutHeads(text.replace(pattern, MASK), forms));
+}
+
+/** As `maskedAnswer`, of what a command failed with. */
+export function maskedFailure(run, error) {
+  if (formsOf(run).length === 0) return error;
+  error.message = masked(run, String(error.message));
+  if (error.details) error.details = maskedAnswer(run, error.details);
+  return error;
+}
+
+function walk(value, is_words, mask) {
+  if (typeof value === "string") return is_words ? mask(value) : value;
+  if (Array.isArray(value)) return value.map((one) => walk(one, is_words, mask));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, walk(one, is_words || WORDS.has(name), mask)]));
+}
+
+/** All that a secret may look like in an answer, the longest first. */
+function formsOf(run) {
+  const secrets = [...(run.secrets ?? []), ...(noted.get(run.tab_id)?.texts ?? [])];
+  const forms = new Set(secrets.flatMap(looksOf).filter((one) => one.length >= SHORTEST));
+  return [...forms].sort((one, other) => other.length - one.length);
+}
+
+/** As it is, with its spaces as a page shows them, in the quotes of a name, and in an address. */
+function looksOf(secret) {
+  return [secret, secret.replace(/\s+/g, " ").trim()].flatMap((text) => {
+    const encoded = encodeURIComponent(text.toWellFormed());
+    return [text, JSON.stringify(text).slice(1, -1), encoded, encoded.replaceAll("%20", "+")];
+  });
+}
+
+function patternOf(forms) {
+  return new RegExp(forms.map((form) => form.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|"), "g");
+}
+
+/** Where a text was cut the head of a secret may be left: before the mark of a cut, and at the end of a long line. */
+function withoutHeads(text, forms) {
+  return text.replace(/[^\n…]+/g, (part, at) => {
+    const is_cut = text[at + part.length] === "…" ? part.length >= SHORT_CUT : part.length >= LONG_CUT;
+    return is_cut ? withoutHead(part, forms) : part;
+  });
+}
+
+function withoutHead(part, forms) {
+  let longest = 0;
+  for (const form of forms) {
+    for (let n = Math.min(form.length - 1, LONGEST_HEAD); n > longest && n >= SHORTEST_HEAD; n--) if (part.endsWith(form.slice(0, n))) longest = n;
+  }
+  return longest === 0 ? part : part.slice(0, -longest) + MASK;
+}
