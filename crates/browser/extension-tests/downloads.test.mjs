@@ -1,0 +1,61 @@
+// Which downloads are told: those that began in tabs of commands, and nothing of what the person closed [BROWSER-64].
+
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+
+import { Area } from "./fakes.mjs";
+
+let heard;
+let items = [];
+const event = { addListener() {} };
+globalThis.chrome = {
+  storage: { session: new Area() },
+  debugger: { onEvent: { addListener: (listener) => (heard = listener) }, onDetach: event },
+  downloads: { search: async () => items },
+};
+
+const { listDownloads, watchDownloads } = await import("../extension/tabs/downloads.js");
+const { watchDebugger } = await import("../extension/tabs/sessions.js");
+const { dropSettings } = await import("../extension/tabs/settings.js");
+const { setOrigins } = await import("../extension/status/origins.js");
+watchDebugger();
+watchDownloads();
+
+const run = { ended: null, own_port: 7001, waitLimit: () => 0 };
+const begun = (url) => heard({ tabId: 7 }, "Page.downloadWillBegin", { url });
+const file = (id, url, more = {}) => ({ id, url, finalUrl: url, referrer: "", filename: `/home/me/${id}.pdf`, mime: "application/pdf", state: "complete", bytesReceived: 3, totalBytes: 3, startTime: new Date().toISOString(), ...more });
+const close = (...closed) => setOrigins({ mode: "all_but", closed, open: [] }, { local: { set: async () => {} } });
+const ids = async (wanted = {}) => (await listDownloads(wanted, run)).map((row) => row.download_id);
+const later = (ms) => new Date(Date.now() + ms).toISOString();
+
+beforeEach(async () => {
+  items = [];
+  await close();
+  await dropSettings(() => true);
+});
+
+test("a file of a closed origin is not told, whichever way it came, nor given out by its id", async () => {
+  const [open, bank] = ["https://open.example/a.pdf", "https://bank.example/statement.pdf"];
+  items = [file(1, open), file(2, bank), file(3, `${open}?3`, { finalUrl: bank }), file(4, `${open}?4`, { referrer: "https://bank.example/" }), file(5, `blob:${bank}`)];
+  for (const { url } of items) begun(url);
+  assert.deepEqual(await ids(), [1, 2, 3, 4, 5]);
+  await close("bank.example");
+  assert.deepEqual(await ids(), [1]);
+  for (const id of ["2", "3", "4", "5"]) await assert.rejects(listDownloads({ id }, run), { reason: "no_download", guarantee: "not_executed" });
+});
+
+test("nor one of the server's own listener, or of a metadata address", async () => {
+  items = [file(1, "http://127.0.0.1:7001/poll"), file(2, "http://169.254.169.254/latest"), file(3, "http://127.0.0.1:7002/a")];
+  for (const { url } of items) begun(url);
+  assert.deepEqual(await ids(), [3]);
+});
+
+test("what was seen to begin once is one download: a later one of the same address is the person's own", async () => {
+  const url = "https://open.example/a.pdf";
+  begun(url);
+  items = [file(3, url, { startTime: later(120_000) }), file(2, url, { startTime: later(20_000) }), file(1, url)];
+  assert.deepEqual(await ids(), [1]);
+  await assert.rejects(listDownloads({ id: "2" }, run), { reason: "no_download" });
+  items = [file(3, url, { startTime: later(120_000) })];
+  assert.deepEqual(await ids(), [], "also where the first is not listed any more");
+});
