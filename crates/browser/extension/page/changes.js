@@ -6,7 +6,7 @@
 //
 // Nothing here makes an act that was done a failure, and none of it takes longer than a part of what is left of the act's limit.
 
-import { openDialog } from "../tabs/dialogs.js";
+import { openDialog } from "../tabs/open-dialogs.js";
 import { trafficOf } from "../tabs/network.js";
 import { tryAttach } from "../tabs/sessions.js";
 import { dropAbsent } from "../commands/errors.js";

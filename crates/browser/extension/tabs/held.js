@@ -2,6 +2,7 @@
 // wish and pauses resumed; a moment after the last command the debugger lets the tab go.
 
 import { isEmulated } from "./emulation.js";
+import { isAnswerable } from "./open-dialogs.js";
 import { isTraced } from "./trace.js";
 import { pausesIn, releaseSoon } from "./sessions.js";
 
@@ -25,7 +26,7 @@ export function hold(run, changes) {
 
 /** Whether the debugger has something to do in a tab, or holds something there that would end with it. */
 export async function isNeeded(tab_id) {
-  return held.has(tab_id) || isTraced(tab_id) || (await isEmulated(tab_id));
+  return held.has(tab_id) || isAnswerable(tab_id) || isTraced(tab_id) || (await isEmulated(tab_id));
 }
 
 export function isHeld(tab_id) {

@@ -121,7 +121,7 @@ export function releaseSoon(tab_id, isNeeded) {
   if (!session) return;
   const begun = (session.used_at = Date.now());
   setTimeout(async () => {
-    if (!(await isNeeded(tab_id)) && session.used_at === begun) detach(tab_id);
+    if (!(await isNeeded(tab_id)) && session.used_at === begun && sessions.get(tab_id) === session) detach(tab_id);
   }, RELEASE_MS);
 }
 
@@ -137,14 +137,15 @@ export async function detachLeft(isNeeded) {
 /** Lets a tab go; the browser tells no one of that. Who attaches meanwhile waits for it. */
 function detach(tab_id) {
   const session = sessionOf(tab_id);
-  forgetSession(session);
+  forgetSession(tab_id, session);
   // One that is another program's stays where it is.
   session.leaving = chrome.debugger.detach({ tabId: tab_id }).catch(() => {});
 }
 
-function forgetSession(session) {
-  Object.assign(session, { is_ready: false, ready: null });
-  for (const listener of listeners.get("detached") ?? []) listener(session.tab_id, {});
+/** What was so by the debugger alone is over; also where the session was that of an earlier service worker. */
+function forgetSession(tab_id, session) {
+  if (session) Object.assign(session, { is_ready: false, ready: null });
+  for (const listener of listeners.get("detached") ?? []) listener(tab_id, {});
 }
 
 export function forgetTab(tab_id) {
@@ -159,10 +160,9 @@ export function watchDebugger() {
     for (const listener of listeners.get(method) ?? []) listener(tab_id, params ?? {});
   });
   chrome.debugger.onDetach.addListener(({ tabId: tab_id }, reason) => {
-    const session = sessions.get(tab_id);
-    if (!session) return;
-    forgetSession(session);
-    if (reason === "canceled_by_user") session.refused_at = Date.now();
+    if (tab_id === undefined) return;
+    forgetSession(tab_id, sessions.get(tab_id));
+    if (reason === "canceled_by_user") sessionOf(tab_id).refused_at = Date.now();
   });
 }
 

@@ -1,0 +1,160 @@
+// Dialogs: whose they are, how long they stay known, and commands that open and close tabs [BROWSER-22].
+
+import assert from "node:assert/strict";
+import { beforeEach, mock, test } from "node:test";
+
+import { Area, until } from "./fakes.mjs";
+
+const heard = () => {
+  const listeners = new Set();
+  return { addListener: (one) => listeners.add(one), removeListener: (one) => listeners.delete(one), tell: (...told) => [...listeners].forEach((one) => one(...told)) };
+};
+const events = (...names) => Object.fromEntries(names.map((name) => [name, heard()]));
+
+/** What the browser was told, and what it does then. */
+const done = [];
+let attach = async () => {};
+let remove = async () => {};
+let update = async () => {};
+let reacts = async () => [{ result: true }];
+
+globalThis.chrome = {
+  runtime: { id: "own", ...events("onConnect", "onMessage") },
+  storage: { session: new Area() },
+  scripting: { executeScript: async () => await reacts() },
+  webNavigation: events("onBeforeNavigate", "onCommitted", "onDOMContentLoaded", "onCompleted", "onErrorOccurred", "onHistoryStateUpdated", "onReferenceFragmentUpdated", "onCreatedNavigationTarget"),
+  tabGroups: { query: async () => [{ id: 1 }] },
+  tabs: {
+    ...events("onUpdated", "onRemoved"),
+    get: async (id) => ({ id, url: "http://a/", title: "A", pinned: true, discarded: false }),
+    create: async () => ({ id: 9 }),
+    update: async (id) => await update(id),
+    remove: async (id) => await remove(id),
+  },
+  debugger: {
+    ...events("onEvent", "onDetach"),
+    attach: async ({ tabId }) => await attach(tabId),
+    detach: async ({ tabId }) => void done.push(`detach ${tabId}`),
+    sendCommand: async ({ tabId }, method, params) => (method === "Page.handleJavaScriptDialog" && done.push(`${tabId} ${params.accept}`), {}),
+  },
+};
+
+const { Run } = await import("../extension/commands/run.js");
+const { answerDialog, freeFromDialog, settleDialog, watchDialogs } = await import("../extension/tabs/dialogs.js");
+const { hold, isChanged, isNeeded } = await import("../extension/tabs/held.js");
+const { watchNavigation } = await import("../extension/tabs/navigation.js");
+const { sendEventsWith } = await import("../extension/tabs/observed.js");
+const sessions = await import("../extension/tabs/sessions.js");
+const { writeSetting } = await import("../extension/tabs/settings.js");
+const { closeTab, newTab } = await import("../extension/tabs/tabs.js");
+
+sendEventsWith(async () => 200);
+sessions.watchDebugger();
+watchNavigation();
+watchDialogs();
+
+const event = (tab_id, method, params = {}) => chrome.debugger.onEvent.tell({ tabId: tab_id }, method, params);
+const opens = (tab_id, type = "confirm") => event(tab_id, "Page.javascriptDialogOpening", { type, message: "sure?", url: "http://a/" });
+const closes = (tab_id, result = false) => event(tab_id, "Page.javascriptDialogClosed", { result });
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Does something as a command in a tab; returns how it ended. */
+async function ended(act, tab_id, more = {}) {
+  const run = Object.assign(new Run("c", 60_000), { tab_id, caller: { owner: "me" }, ...more });
+  return await run.outcome(() => act(run));
+}
+
+/** Lets time go by until something has come to its end. */
+async function timely(act) {
+  let is_over = false;
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const work = act();
+  const over = () => (is_over = true);
+  work.then(over, over);
+  try {
+    for (let turns = 0; !is_over && turns < 1000; turns++) {
+      mock.timers.tick(100);
+      await turn();
+    }
+  } finally {
+    mock.timers.reset();
+  }
+  return await work;
+}
+
+/** A session in a tab where one command was at work. */
+async function used(tab_id) {
+  await sessions.attach(tab_id);
+  await ended(async (run) => hold(run, true), tab_id);
+}
+
+beforeEach(async () => {
+  done.length = 0;
+  attach = remove = update = async () => {};
+  reacts = async () => [{ result: true }];
+  await writeSetting("dialog_policy", "dismiss");
+});
+
+test("the debugger stays in a tab as long as a dialog is open there", async () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  try {
+    await used(1);
+    opens(1);
+    await turn();
+    assert.equal(await isNeeded(1), true);
+    mock.timers.tick(60_000);
+    await turn();
+    assert.equal(sessions.isAttached(1), true);
+    await assert.rejects(settleDialog(1), { reason: "dialog_open", guarantee: "not_executed" });
+    assert.deepEqual(await answerDialog({ accept: true }, { tab_id: 1 }), { dialog: { type: "confirm", message: "sure?" }, accepted: true });
+    closes(1, true);
+    assert.equal(await isNeeded(1), false);
+    mock.timers.tick(10_000);
+    await turn();
+    assert.deepEqual([sessions.isAttached(1), done], [false, ["1 true", "detach 1"]]);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test("a dialog that is open when the debugger is taken away is the user's, until the page reacts again", async () => {
+  for (const type of ["confirm", "alert"]) {
+    await used(2);
+    opens(2, type);
+    await turn();
+    reacts = () => new Promise(() => {});
+    chrome.debugger.onDetach.tell({ tabId: 2 }, "target_closed");
+    assert.equal(await isNeeded(2), false, "nothing is to be done for it");
+    for (const act of [() => settleDialog(2), () => answerDialog({ accept: true }, { tab_id: 2 })]) {
+      await assert.rejects(timely(act), { reason: "dialog_open", guarantee: "not_executed", message: /only the user can answer it/ });
+    }
+    const run = { tab_id: 2, ended: { error: { message: "it ran" } } };
+    assert.deepEqual([await freeFromDialog(run), run.ended.error.message], [false, `it ran; a dialog (${type}) is open in its tab and waits for the user`]);
+    assert.deepEqual(done, []);
+    reacts = async () => [{ result: true }];
+    await settleDialog(2);
+    await assert.rejects(answerDialog({}, { tab_id: 2 }), { reason: "no_dialog" });
+  }
+});
+
+test("a lost dialog is over with its page", async () => {
+  await used(3);
+  opens(3);
+  await turn();
+  chrome.debugger.onDetach.tell({ tabId: 3 }, "target_closed");
+  reacts = () => new Promise(() => {});
+  chrome.webNavigation.onCommitted.tell({ tabId: 3, frameId: 0, url: "http://b/" });
+  await settleDialog(3);
+});
+
+test("a dialog that opens while another is answered stays known", async () => {
+  await used(4);
+  opens(4);
+  await turn();
+  const answered = answerDialog({ accept: true }, { tab_id: 4 });
+  closes(4, true);
+  opens(4, "prompt");
+  await answered;
+  await assert.rejects(settleDialog(4), { message: /prompt/ });
+  closes(4);
+});
