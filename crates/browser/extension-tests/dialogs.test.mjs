@@ -158,3 +158,42 @@ test("a dialog that opens while another is answered stays known", async () => {
   await assert.rejects(settleDialog(4), { message: /prompt/ });
   closes(4);
 });
+
+test("a tab is closed against the wish of its page, by a command that is at work there", async () => {
+  remove = async (tab_id) => {
+    assert.equal(isChanged(tab_id), true);
+    opens(tab_id, "beforeunload");
+    await until(() => done.includes(`${tab_id} true`));
+    closes(tab_id, true);
+  };
+  assert.deepEqual((await ended((run) => closeTab({ tab_id: 5 }, run), 5)).result, { tab_id: 5, closed: true });
+  assert.equal(isChanged(5), false);
+});
+
+test("a tab whose page asks somebody else does not hold up the command that closes it", async () => {
+  remove = async (tab_id) => {
+    opens(tab_id, "beforeunload");
+    await new Promise(() => {});
+  };
+  await writeSetting("dialog_policy", "report");
+  const left_open = await ended((run) => closeTab({ tab_id: 6 }, run), 6);
+  closes(6, false);
+  // The user sees what is asked where no debugger is.
+  attach = async () => Promise.reject(new Error("Cannot attach to this target"));
+  remove = () => new Promise(() => {});
+  const unseen = await timely(() => ended((run) => closeTab({ tab_id: 7 }, run), 7));
+  for (const { error } of [left_open, unseen]) assert.deepEqual([error.code, error.reason, error.guarantee], ["tool_failed", "not_closed", "unknown"]);
+});
+
+test("what the page of a new tab asks while it loads is answered", async () => {
+  update = async (tab_id) => {
+    assert.equal(isChanged(tab_id), true);
+    opens(tab_id);
+    await until(() => done.includes(`${tab_id} false`));
+    closes(tab_id);
+    chrome.webNavigation.onCommitted.tell({ tabId: tab_id, frameId: 0, url: "http://a/" });
+    chrome.webNavigation.onCompleted.tell({ tabId: tab_id, frameId: 0, url: "http://a/" });
+  };
+  const opened = await ended((run) => newTab({ url: "http://a/" }, run));
+  assert.deepEqual([opened.status, opened.result?.loaded, isChanged(9)], ["complete", true, false]);
+});

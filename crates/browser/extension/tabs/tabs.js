@@ -6,12 +6,18 @@
 import { CommandError, invalid, tabGone } from "../commands/errors.js";
 import { shown } from "../status/origins.js";
 import { hasOpened, noteOpened, ownTab, useTab } from "./callers.js";
+import { onDialog } from "./dialogs.js";
 import { ownGroups, takeInHand } from "./group.js";
+import { hold } from "./held.js";
 import { arrival, follow } from "./navigation.js";
 import { record } from "./observed.js";
-import { attach } from "./sessions.js";
+import { tryAttach } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
 import { checkUrl } from "./urls.js";
+
+/** The longest that the debugger is waited for before a tab is closed, and that such a tab then has to close without it. */
+const ATTACH_MS = 2000;
+const ASKED_MS = 3000;
 
 /**
  * The tab that a command is for: the one that it names, else the one that its caller used or opened last, and
@@ -40,19 +46,36 @@ export async function newTab({ url, background = true }, run) {
   checkUrl(address, run.own_port);
   const tab = await chrome.tabs.create({ url: "about:blank", active: background === false });
   run.tab_id = tab.id;
+  hold(run, true);
   await Promise.all([useTab(run.caller, tab.id), noteOpened(run.caller, tab.id), takeInHand(tab.id)]);
   if (address === "about:blank") return { ...pick(await chrome.tabs.get(tab.id)), navigated: true };
-  await attach(tab.id).catch(() => {});
+  await tryAttach(tab.id);
   return await arrival(tab.id, run, await follow(tab.id, run, () => chrome.tabs.update(tab.id, { url: address })));
 }
 
-/** Closes the tab that is named; without a name only one that was opened for this caller. */
+/** Closes the tab that is named, also against the wish of its page; without a name only one that was opened for this caller. */
 export async function closeTab({ tab_id }, run) {
   if (tab_id === undefined && !(await hasOpened(run.caller, run.tab_id))) {
     throw invalid(`pass \`tab_id\`: tab ${run.tab_id} was not opened by you, and is closed only by its name`);
   }
-  await chrome.tabs.remove(run.tab_id);
+  hold(run, true);
+  const is_attached = await attachToClose(run.tab_id);
+  const removed = chrome.tabs.remove(run.tab_id).then(() => true);
+  removed.catch(() => {});
+  // The browser waits for the answer to what the page asks: by policy it may be left open, and what the debugger does not
+  // see is asked of the user.
+  const is_asked = new Promise((resolve) => run.onEnd(onDialog((id, { outcome }) => id === run.tab_id && outcome === "open" && resolve(false))));
+  const is_late = is_attached ? [] : [sleep(run.waitLimit(ASKED_MS), false)];
+  if (!(await Promise.race([removed, is_asked, ...is_late]))) throw notClosed(run.tab_id);
   return { tab_id: run.tab_id, closed: true };
+}
+
+/** Whether what the page of a tab asks when it is closed is seen. A tab that hangs is closed all the same. */
+async function attachToClose(tab_id) {
+  const tab = await chrome.tabs.get(tab_id).catch(() => null);
+  // One that is put away has no page that could ask.
+  if (!tab || tab.discarded) return true;
+  return await Promise.race([tryAttach(tab_id), sleep(ATTACH_MS, false)]);
 }
 
 export async function selectTab({ focus_window = false }, run) {
@@ -77,6 +100,14 @@ export function watchTabs() {
     tell(added, "open", await chrome.tabs.get(added));
   });
   tabs.onRemoved.addListener((tab_id) => record({ kind: "tab", tab_id, event: "closed" }));
+}
+
+function notClosed(tab_id) {
+  return new CommandError("tool_failed", `tab ${tab_id} is not closed yet; its page may ask whether to leave it`, {
+    guarantee: "unknown",
+    reason: "not_closed",
+    hint: "answer the dialog with interact {action: \"dialog\", accept: true}, or have the user answer it; observe {what: \"tabs\"} tells whether the tab is closed",
+  });
 }
 
 function inUse(tab_id) {
@@ -119,4 +150,8 @@ function pick(tab) {
 
 function tell(tab_id, event, tab) {
   record({ kind: "tab", tab_id, event, url: (tab.pendingUrl || tab.url || "").slice(0, 2048), title: (tab.title ?? "").slice(0, 500), window_id: tab.windowId });
+}
+
+function sleep(ms, value) {
+  return new Promise((done) => setTimeout(done, ms, value));
 }

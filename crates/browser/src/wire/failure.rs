@@ -92,7 +92,9 @@ const REASONS: &[Reason] = &[
     reason(
         "dialog_open",
         "a dialog is open in the tab and holds commands off",
-        Some("answer it with interact {action: \"dialog\", accept: true or false}"),
+        Some(
+            "answer it with interact {action: \"dialog\", accept: true or false}, or have the user answer it where only the user can",
+        ),
     ),
     reason("element_not_ready", "the element is not there or cannot be acted on", SNAPSHOT),
     reason(
@@ -101,6 +103,13 @@ const REASONS: &[Reason] = &[
         Some("look at the new page, then decide whether to run it again"),
     ),
     reason("form_incomplete", "not every field was set", SNAPSHOT),
+    reason(
+        "not_closed",
+        "the tab is not closed yet; its page may ask whether to leave it",
+        Some(
+            "answer the dialog with interact {action: \"dialog\", accept: true}, or have the user answer it; observe tabs tells whether the tab is closed",
+        ),
+    ),
     reason("not_stopped", "it was asked to stop", None),
     reason(
         "script_unknown",

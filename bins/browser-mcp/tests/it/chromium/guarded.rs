@@ -40,6 +40,24 @@ async fn a_dialog_of_the_user_s_is_left_to_the_user() {
 }
 
 #[tokio::test]
+async fn a_tab_is_opened_and_closed_also_where_its_page_asks() {
+    // [BROWSER-22]
+    let rig = Rig::start().await;
+    let opened =
+        rig.done(json!({ "action": "tab_new", "url": rig.here("asks-at-once.html") })).await;
+    assert_eq!(opened["result"]["loaded"], true, "{opened}");
+    assert_eq!(rig.value(&opened["tab_id"], "document.title").await, "answered false");
+    let tab = rig.open(&rig.here("zoo-leave-me-not.html")).await;
+    // A page may ask only after it was touched.
+    rig.done(json!({ "action": "click", "selector": "p", "tab_id": tab })).await;
+    let closed = rig.done(json!({ "action": "tab_close", "tab_id": tab })).await;
+    assert_eq!(closed["result"]["closed"], true, "{closed}");
+    let asked = rig.end(json!({ "what": "dialogs", "tab_id": tab })).await;
+    assert!(asked.to_string().contains("beforeunload"), "it asked: {asked}");
+    rig.close().await;
+}
+
+#[tokio::test]
 async fn a_page_that_came_late_to_the_server_s_own_listener_is_not_read() {
     // [BROWSER-16] [SEC-7]
     let rig = Rig::start().await;
