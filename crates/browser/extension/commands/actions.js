@@ -40,7 +40,8 @@ const EVENTS_MS = 1000;
 
 /**
  * `in`: "lane" = in turn with its tab, "tab" = about a tab but at once, "browser" = about no tab.
- * `needs`: what has to be in the tab, see `checkKind`. `reads`: it changes nothing in the page. `is_data`: its answer is told as it is.
+ * `needs`: what has to be in the tab, see `checkKind`. `reads`: it changes nothing in the page, or whether it does not with its
+ * parameters. `is_data`: its answer is told as it is.
  */
 const ACTIONS = {
   execute_js: { in: "lane", needs: "script", act: executeJs, is_data: true },
@@ -63,13 +64,13 @@ const ACTIONS = {
   upload: { in: "lane", needs: "page", act: upload },
   drag: { in: "lane", needs: "page", act: drag },
   emulate: { in: "lane", act: emulate },
-  trace_start: { in: "lane", act: startTrace },
-  trace_stop: { in: "lane", act: stopTrace },
-  page_tools: { in: "lane", needs: "page", act: pageTools },
+  trace_start: { in: "lane", act: startTrace, reads: true },
+  trace_stop: { in: "lane", act: stopTrace, reads: true },
+  page_tools: { in: "lane", needs: "page", act: pageTools, reads: ({ name }) => name === undefined },
   record_start: { in: "lane", act: startRecording, reads: true },
   record_stop: { in: "browser", act: stopRecording },
   recording: { in: "browser", act: showRecording },
-  batch: { in: "lane", act: batch, is_data: true },
+  batch: { in: "lane", act: batch, reads: ({ steps }) => Array.isArray(steps) && steps.every(isReading), is_data: true },
   pdf: { in: "lane", needs: "page", act: pdf, reads: true, is_data: true },
   storage: { in: "lane", needs: "page", act: storage, reads: true, is_data: true },
   cookies: { in: "lane", needs: "page", act: cookies, reads: true, is_data: true },
@@ -98,7 +99,7 @@ export async function target(entry) {
 /** Does what a command says. No page may be sent to the port of the server; `commands` is what has to do with other commands. */
 export async function perform(entry, run, server, commands) {
   const action = actionOf(entry);
-  return await withoutSecrets(action, run, () => inTurn(entry, action, run, server));
+  return await withoutSecrets(action, run, () => inTurn(entry, action, run, server, commands));
 }
 
 /** What comes of an act, without what was typed where secrets are typed. */
@@ -111,12 +112,13 @@ async function withoutSecrets({ is_data }, run, act) {
   }
 }
 
-async function inTurn(entry, action, run, server) {
+async function inTurn(entry, action, run, server, commands) {
   Object.assign(run, { server, own_port: server?.port, caller: entry.caller, secrets: [] });
   if (action.in === "lane") {
-    if (!action.reads) takeInHand(run.tab_id);
+    const is_change = !isReading(entry.params);
+    if (is_change) takeInHand(run.tab_id);
     watchOpened(run);
-    hold(run, !action.reads);
+    hold(run, is_change);
     // A page that a dialog stops answers nothing: this comes before anything is asked of it.
     await settleDialog(run.tab_id);
     const tab = await wakeTab(run.tab_id, run);
@@ -124,7 +126,7 @@ async function inTurn(entry, action, run, server) {
     if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
     if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
     run.onStop((status) => (status === "error" ? true : freeFromDialog(run)));
-    if (!action.reads) watchOver(run);
+    if (is_change) watchOver(run);
     stopWith(action, run);
   }
   run.recorder = action.in === "lane" ? await recorderOf(run, entry.params) : null;
@@ -150,7 +152,7 @@ async function step(params, run) {
   await settleDialog(run.tab_id);
   if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
   if (action.needs) run.is_pdf = await checkKind(await chrome.tabs.get(run.tab_id), action.needs);
-  if (!action.reads) takeInHand(run.tab_id);
+  if (!isReading(params)) takeInHand(run.tab_id);
   stopWith(action, run);
   run.recorder = await recorderOf(run, params);
   const result = await withoutSecrets(action, run, () => withChanges(params, run, () => action.act(params, run)));
@@ -172,9 +174,20 @@ function stopWith({ act }, run) {
   if (act === navigate || act === reload) run.onStop((status) => (status === "error" ? true : stopLoading(run.tab_id)));
 }
 
+/** Whether what is asked for changes nothing in the page. */
+export function isReading(params) {
+  const reads = found(params)?.reads ?? false;
+  return typeof reads === "function" ? reads(params) : reads;
+}
+
+function found(params) {
+  const name = params?.action ?? params?.what;
+  return Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : null;
+}
+
 function actionOf({ params }) {
   const name = params?.action ?? params?.what;
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : null;
+  const action = found(params);
   if (!action) throw invalid(`the extension does not know the action \`${String(name).slice(0, 60)}\``);
   return action;
 }
