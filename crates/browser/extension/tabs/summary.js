@@ -6,6 +6,8 @@
 //
 // Times of `page` count from the last navigation, all others from the first event.
 
+import { pidsIn } from "./own-events.js";
+
 const KINDS = {
   scripting_ms: ["EvaluateScript", "FunctionCall", "v8.compile", "v8.evaluateModule", "TimerFire", "EventDispatch", "FireAnimationFrame", "RunMicrotasks", "XHRReadyStateChange"],
   layout_ms: ["Layout", "UpdateLayoutTree", "RecalculateStyles", "HitTest", "IntersectionObserverController::computeIntersections"],
@@ -26,13 +28,6 @@ export function summarize(events, frame_id) {
   const own = events.filter((event) => main.has(threadOf(event)));
   const at_ms = (ts) => Math.round((ts - begun) / 1000);
   return { ...busy(own.filter((event) => event.ph === "X"), at_ms), page: ofPage(events, frame_id), requests: requestsOf(events, pids), ...marksOf(own, at_ms) };
-}
-
-/** The processes that show a frame, as an event tells. */
-export function pidsIn({ name, pid, args }, frame_id) {
-  if (name === "TracingStartedInBrowser") return (args?.data?.frames ?? []).filter((one) => one.frame === frame_id).map((one) => one.processId);
-  if (name === "FrameCommittedInBrowser" && args?.data?.frame === frame_id) return [args.data.processId];
-  return args?.data?.frame === frame_id && name !== "ProcessReadyInBrowser" ? [pid] : [];
 }
 
 /** The time that each kind of work took by itself, without what ran inside it. */

@@ -4,6 +4,7 @@
 // itself when the debugger leaves the tab.
 
 import { CommandError } from "../commands/errors.js";
+import { ownEvents } from "./own-events.js";
 import { pack } from "./raw-trace.js";
 import { attach, on, send } from "./sessions.js";
 import { summarize } from "./summary.js";
@@ -21,6 +22,10 @@ export function isTraced(tab_id) {
 
 export function forgetTab(tab_id) {
   traced.delete(tab_id);
+}
+
+export function watchTrace() {
+  on("detached", forgetTab);
 }
 
 export async function startTrace(_, { tab_id }) {
@@ -41,7 +46,6 @@ export async function stopTrace({ raw }, run) {
   const { tab_id } = run;
   const trace = traced.get(tab_id);
   if (!trace) throw new CommandError("tool_failed", "no trace of this tab is being taken; trace_start begins one", { guarantee: "not_executed", reason: "trace_state" });
-  traced.delete(tab_id);
   const events = [];
   let n_left_out = 0;
   let complete;
@@ -53,18 +57,24 @@ export async function stopTrace({ raw }, run) {
     n_left_out += value.length - Math.min(room, value.length);
   });
   const stopEnd = on("Tracing.tracingComplete", (id) => id === tab_id && complete(true));
+  const stopLost = on("detached", (id) => id === tab_id && complete(false));
   let timer;
   try {
     const { frameTree } = await send(tab_id, "Page.getFrameTree");
+    // From now on nobody can ask for it again: what is there in time is told.
+    traced.delete(tab_id);
     await send(tab_id, "Tracing.end");
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, run.waitLimit(COLLECT_MS), false)));
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, Math.min(COLLECT_MS, run.left_ms / 2), false)));
     const is_whole = await Promise.race([is_complete, late]);
     const duration_ms = Math.round(performance.now() - trace.begun);
-    const packed = raw > 0 ? { raw: await pack(events, frameTree.frame.id, raw) } : {};
-    return { duration_ms, ...summarize(events, frameTree.frame.id), ...packed, ...(is_whole && n_left_out === 0 ? {} : { left_out: is_whole ? `${n_left_out} events` : "what came too late" }) };
+    const own = ownEvents(events, frameTree.frame.id);
+    const summary = summarize(own, frameTree.frame.id);
+    const packed = raw > 0 ? { raw: await pack(own, { most: raw, until: performance.now() + run.left_ms / 2 }) } : {};
+    return { duration_ms, ...summary, ...packed, ...(is_whole && n_left_out === 0 ? {} : { left_out: is_whole ? `${n_left_out} events` : "what came too late" }) };
   } finally {
     clearTimeout(timer);
     stopEvents();
     stopEnd();
+    stopLost();
   }
 }
