@@ -55,6 +55,8 @@ watchDialogs();
 network.watchNetwork();
 requests.watchRequests();
 watchDownloads();
+emulation.watchEmulation();
+trace.watchTrace();
 watchNavigation();
 watchMasks();
 watchTabs();

@@ -4,7 +4,7 @@
 // browser is told ends with the debugger's session; until then the tab is not left to itself (see sessions.js).
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
-import { attach, send } from "./sessions.js";
+import { attach, on, send } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
 
 const MOBILE = (system, version) => `Mozilla/5.0 (${system}) ${version}`;
@@ -33,11 +33,18 @@ const holds = new Map();
 
 /** Whether a tab would lose something with the debugger; an earlier service worker may have set it. */
 export async function isEmulated(tab_id) {
-  return holds.has(tab_id) || (await readSetting(`emulated:${tab_id}`, false));
+  return holds.has(tab_id) || (await readSetting(nameOf(tab_id), false));
 }
 
 export function forgetTab(tab_id) {
   holds.delete(tab_id);
+}
+
+export function watchEmulation() {
+  on("detached", async (tab_id) => {
+    holds.delete(tab_id);
+    if ((await readSetting(nameOf(tab_id), false)) && !holds.has(tab_id)) await writeSetting(nameOf(tab_id), false);
+  });
 }
 
 export async function emulate({ viewport, device, network, cpu }, { tab_id }) {
@@ -55,8 +62,12 @@ export async function emulate({ viewport, device, network, cpu }, { tab_id }) {
     throw new CommandError("tool_failed", `the browser does not emulate it: ${error.message}`, { guarantee: "unknown", reason: "browser_error", hint: "undo what was set with emulate {}" });
   }
   if (Object.keys(wanted).length === 0) holds.delete(tab_id);
-  await writeSetting(`emulated:${tab_id}`, holds.has(tab_id));
+  await writeSetting(nameOf(tab_id), holds.has(tab_id));
   return { emulated: wanted };
+}
+
+function nameOf(tab_id) {
+  return `emulated:${tab_id}`;
 }
 
 function screenOf(viewport, device) {

@@ -47,6 +47,8 @@ export function watchMeter(enable) {
     for (const event of budget.events) on(event, (tab_id, params) => count(tab_id, domain, budget, params, enable));
   }
   on("Inspector.targetCrashed", forgetMeter);
+  // A new session tells of everything.
+  on("detached", forgetMeter);
   watchPages((kind, tab_id) => {
     const meter = kind === "committed" && meters.get(keyOf(tab_id, "Debugger"));
     if (meter?.is_silent) goOn(tab_id, "Debugger", meter, enable);

@@ -3,7 +3,7 @@
 
 import { bounded, record } from "./observed.js";
 import { keepBody } from "./requests.js";
-import { on, send } from "./sessions.js";
+import { isAttached, on, send } from "./sessions.js";
 
 const MAX_OPEN = 500;
 const STAYS_OPEN = new Set(["EventSource", "WebSocket", "Media", "Ping"]);
@@ -25,11 +25,15 @@ export function watchNetwork() {
   on("Network.requestServedFromCache", (tab_id, { requestId }) => withOpen(tab_id, requestId, (one) => (one.from_cache = true)));
   on("Network.loadingFinished", onFinished);
   on("Network.loadingFailed", onFailed);
+  // Of what is under way then nothing more is heard: after the debugger has left or was silent, and of a document that the tab has left.
+  on("detached", (tab_id) => forgetOpen(tab_id));
+  on("heard again", (tab_id, { domain }) => domain === "Network" && forgetOpen(tab_id));
+  on("Page.frameNavigated", (tab_id, { frame }) => frame.parentId === undefined && forgetOpen(tab_id, frame.loaderId));
 }
 
-/** The HTTP status of the last main document that a tab received from an address, if it was seen. */
+/** The HTTP status of the last main document that a tab received from an address, if it was seen; without the debugger it was not. */
 export function documentStatus(tab_id, url) {
-  const seen = documents.get(tab_id);
+  const seen = isAttached(tab_id) ? documents.get(tab_id) : undefined;
   return seen?.url === withoutFragment(url) ? seen.status : undefined;
 }
 
@@ -48,15 +52,20 @@ export function trafficOf(tab_id, now = performance.now()) {
 export function forgetTab(tab_id) {
   heard.delete(tab_id);
   documents.delete(tab_id);
-  for (const key of open.keys()) if (key.startsWith(`${tab_id}/`)) open.delete(key);
+  forgetOpen(tab_id);
 }
 
-function onRequest(tab_id, { requestId, request, type, timestamp, redirectResponse }) {
+/** Forgets what is under way in a tab, but for what the document of one loader asked for. */
+function forgetOpen(tab_id, loader_id) {
+  for (const [key, one] of open) if (one.tab_id === tab_id && (loader_id === undefined || one.loader_id !== loader_id)) open.delete(key);
+}
+
+function onRequest(tab_id, { requestId, loaderId, request, type, timestamp, redirectResponse }) {
   if (redirectResponse) withOpen(tab_id, requestId, (one) => finish(one, redirectResponse, timestamp));
   heard.set(tab_id, performance.now());
   if (open.size >= MAX_OPEN) open.delete(open.keys().next().value);
   const url = bounded(request.url, request.url.startsWith("data:") ? 80 : 2048);
-  open.set(keyOf(tab_id, requestId), { kind: "network", tab_id, request_id: requestId, method: request.method, url, type, begun: timestamp });
+  open.set(keyOf(tab_id, requestId), { kind: "network", tab_id, request_id: requestId, method: request.method, url, type, begun: timestamp, loader_id: loaderId });
 }
 
 function onResponse(tab_id, { requestId, response, type, frameId, loaderId }) {
@@ -81,7 +90,7 @@ function onFailed(tab_id, { requestId, timestamp, errorText, canceled }) {
   if (one) finish(one, one.response, timestamp, { error: errorText, canceled: canceled || undefined });
 }
 
-function finish({ begun, response: _, ...event }, response, timestamp, more = {}) {
+function finish({ begun, response: _, loader_id: __, ...event }, response, timestamp, more = {}) {
   heard.set(event.tab_id, performance.now());
   record({
     ...event,

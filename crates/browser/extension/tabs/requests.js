@@ -32,6 +32,9 @@ export function watchRequests() {
   on("Network.responseReceivedExtraInfo", (tab_id, { requestId, headers }) => change(tab_id, requestId, (one) => (one.answered = { ...one.answered, ...headers })));
   on("Network.loadingFinished", (tab_id, { requestId, timestamp }) => change(tab_id, requestId, (one) => Object.assign(one, { state: "done", ended: timestamp })));
   on("Network.loadingFailed", (tab_id, { requestId, timestamp, errorText }) => change(tab_id, requestId, (one) => Object.assign(one, { state: "failed", ended: timestamp, error: errorText })));
+  on("detached", (tab_id) => {
+    for (const one of kept.values()) if (one.tab_id === tab_id && one.state === "open") one.error = "it was under way when the debugger left the tab; how it ended was not seen";
+  });
 }
 
 /** Notes the text of an answer, which the browser forgets when the debugger leaves the tab. */

@@ -28,7 +28,10 @@ const sessions = new Map();
 const inspected = new Map();
 const listeners = new Map();
 
-/** Calls `listener(tab_id, params)` for each event with this name. Returns how to stop that. */
+/**
+ * Calls `listener(tab_id, params)` for each event with this name, also for those of this file: "detached" when the debugger
+ * has left a tab, "heard again" `{domain}` after the browser was silent about one. Returns how to stop that.
+ */
 export function on(method, listener) {
   const known = listeners.get(method) ?? new Set();
   listeners.set(method, known.add(listener));
@@ -67,7 +70,9 @@ export async function tryAttach(tab_id) {
 /** Has the browser tell of a domain again, after it was asked to be silent about it. */
 export async function enableAgain(tab_id, domain) {
   const [, params] = ENABLES.find(([method]) => method === `${domain}.enable`);
-  if (isAttached(tab_id)) await send(tab_id, `${domain}.enable`, params);
+  if (!isAttached(tab_id)) return;
+  tell(tab_id, "heard again", { domain });
+  await send(tab_id, `${domain}.enable`, params);
 }
 
 export function send(tab_id, method, params = {}) {
@@ -145,7 +150,7 @@ function detach(tab_id) {
 /** What was so by the debugger alone is over; also where the session was that of an earlier service worker. */
 function forgetSession(tab_id, session) {
   if (session) Object.assign(session, { is_ready: false, ready: null });
-  for (const listener of listeners.get("detached") ?? []) listener(tab_id, {});
+  tell(tab_id, "detached", {});
 }
 
 export function forgetTab(tab_id) {
@@ -157,13 +162,17 @@ export function watchDebugger() {
   chrome.debugger.onEvent.addListener(({ tabId: tab_id }, method, params) => {
     if (tab_id === undefined) return;
     if (method === "Debugger.paused") onPaused(tab_id, params);
-    for (const listener of listeners.get(method) ?? []) listener(tab_id, params ?? {});
+    tell(tab_id, method, params ?? {});
   });
   chrome.debugger.onDetach.addListener(({ tabId: tab_id }, reason) => {
     if (tab_id === undefined) return;
     forgetSession(tab_id, sessions.get(tab_id));
     if (reason === "canceled_by_user") sessionOf(tab_id).refused_at = Date.now();
   });
+}
+
+function tell(tab_id, method, params) {
+  for (const listener of listeners.get(method) ?? []) listener(tab_id, params);
 }
 
 /** A page's own `debugger;` does not hold it up. */
