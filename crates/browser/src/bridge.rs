@@ -25,7 +25,7 @@ use crate::order::Order;
 use crate::outbox::{Addressee, Command, Move, Outbox, Report};
 use crate::owner;
 use crate::rings::Rings;
-use crate::saving;
+use crate::saving::{self, SaveTo};
 use crate::settings::Settings;
 use crate::shape;
 use crate::typed::Typed;
@@ -468,12 +468,12 @@ impl Browser {
     }
 
     /// Makes an outcome what its task keeps: shaped, or where its output was saved.
-    async fn kept(&self, what: &str, save_to: Option<Arc<str>>, outcome: Outcome) -> Outcome {
+    async fn kept(&self, what: &str, save_to: Option<SaveTo>, outcome: Outcome) -> Outcome {
         let outcome = shape::shaped(what, outcome, self.port());
-        let Some(name) = save_to else { return shape::beside(outcome) };
+        let Some(to) = save_to else { return shape::beside(outcome) };
         let root = self.settings().files_dir.clone();
         let what = what.to_owned();
-        blocking(move || saving::saved(root.as_deref(), &name, &what, outcome))
+        blocking(move || saving::saved(root.as_deref(), &to, &what, outcome))
             .await
             .unwrap_or_else(|error| Outcome::Failed(error.with_guarantee(Guarantee::Executed)))
     }

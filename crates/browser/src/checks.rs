@@ -114,7 +114,7 @@ fn check_values(arguments: &Arguments, steps: &[Arguments]) -> Result<(), Error>
 }
 
 /// Returns the name in `{{secret:NAME}}`.
-fn name_in(text: &str) -> Option<&str> {
+pub(crate) fn name_in(text: &str) -> Option<&str> {
     let name = text.strip_prefix("{{secret:")?.strip_suffix("}}")?;
     let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
     (1..=40).contains(&name.len()).then_some(name).filter(|it| it.bytes().all(is_of_name))

@@ -19,6 +19,7 @@ use crate::choices::Caller;
 use crate::files;
 use crate::order::Order;
 use crate::outbox::{Command, Move, Report, Stage};
+use crate::saving::SaveTo;
 use crate::typed::Typed;
 use crate::verdict::Verdict;
 use crate::wire;
@@ -43,6 +44,7 @@ impl Executor for Browser {
                     order.show_credentials();
                 }
                 order.ask_for_raw(self.settings().max_body);
+                order.put_values();
                 let found = self.find_browser(&mut order);
                 if let Err(error) = found.and(self.check_saving(&order).await) {
                     return Outcome::Failed(error);
@@ -104,7 +106,7 @@ impl Browser {
 
     /// Refuses, before anything is done, output that could not be saved.
     async fn check_saving(&self, order: &Order) -> Result<(), Error> {
-        let Some(name) = order.save_to.clone() else { return Ok(()) };
+        let Some(SaveTo { name, .. }) = order.save_to.clone() else { return Ok(()) };
         let root = self.settings().files_dir.clone();
         blocking(move || files::check_new("save_to", root.as_deref(), &name)).await?
     }

@@ -7,11 +7,14 @@ use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::LaneId;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::actions::{ACTIONS, ENDINGS, Entry, SETTINGS, VIEWS};
 use crate::arguments::Arguments;
+use crate::checks::name_in;
 use crate::choices::Choice;
 use crate::lanes;
+use crate::saving::SaveTo;
 use crate::specs;
 
 /// What `observe` shows that the surface answers itself.
@@ -54,7 +57,7 @@ pub(crate) struct Order {
     /// Whether it is done to a tab.
     is_about_a_tab: bool,
     /// The file that the output goes into, where one was named.
-    pub(crate) save_to: Option<Arc<str>>,
+    pub(crate) save_to: Option<SaveTo>,
     /// What goes over the wire.
     pub(crate) params: Json,
 }
@@ -77,7 +80,9 @@ impl Order {
             is_about_a_tab: !ABOUT_NO_TAB.contains(&what.as_str()),
             what,
             browser: arguments.text("browser_id").map(Arc::from),
-            save_to: arguments.text("save_to").map(Arc::from),
+            save_to: arguments
+                .text("save_to")
+                .map(|name| SaveTo { name: name.into(), is_one: arguments.has("id") }),
             tab_id: arguments.whole("tab_id").or_else(|| lanes::tab_of(lane)),
             params: Json::of(&members).map_err(|error| unread(&error))?,
         })
@@ -120,6 +125,27 @@ impl Order {
         }
     }
 
+    /// Puts the values of a recorded script into its steps, so that no extension has to. A step or a field that got one
+    /// says `secret: true`: a recording of the replay notes a name in its place again.
+    pub(crate) fn put_values(&mut self) {
+        if self.what != "batch" {
+            return;
+        }
+        let Ok(mut params) = self.params.read::<Map<String, Value>>() else { return };
+        let Some(Value::Object(values)) = params.remove("values") else { return };
+        let steps = params.get_mut("steps").and_then(Value::as_array_mut);
+        for step in steps.into_iter().flatten() {
+            put_into(step, &["text", "value"], &values);
+            let fields = step.get_mut("fields").and_then(Value::as_array_mut);
+            for field in fields.into_iter().flatten() {
+                put_into(field, &["value"], &values);
+            }
+        }
+        if let Ok(params) = Json::of(&params) {
+            self.params = params;
+        }
+    }
+
     fn tell(&mut self, name: &str, value: &RawValue) {
         let members: Result<BTreeMap<String, &RawValue>, _> = self.params.read();
         let Ok(mut members) = members else { return };
@@ -127,6 +153,22 @@ impl Order {
         if let Ok(params) = Json::of(&members) {
             self.params = params;
         }
+    }
+}
+
+/// Puts values in the place of their names.
+fn put_into(given: &mut Value, members: &[&str], values: &Map<String, Value>) {
+    let Some(given) = given.as_object_mut() else { return };
+    let mut is_secret = false;
+    for member in members {
+        let Some(Value::String(text)) = given.get_mut(*member) else { continue };
+        if let Some(value) = name_in(text).and_then(|name| values.get(name)?.as_str()) {
+            value.clone_into(text);
+            is_secret = true;
+        }
+    }
+    if is_secret {
+        given.insert("secret".to_owned(), Value::Bool(true));
     }
 }
 
@@ -140,7 +182,38 @@ pub(crate) fn named(tool: &str) -> Result<&'static Named, Error> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn the_values_of_a_script_are_in_its_steps_before_any_extension_has_it() {
+        // [BROWSER-59]
+        let inputs = json!({
+            "action": "batch",
+            "values": { "word": "s3cret", "other": "{{secret:word}}", "unused": null },
+            "steps": [
+                { "action": "fill", "selector": "{{secret:word}}", "text": "{{secret:word}}" },
+                { "action": "fill_form", "fields": [
+                    { "ref": "e1", "value": "{{secret:other}}" }, { "ref": "e2", "value": "Ada" },
+                ] },
+                { "action": "click", "ref": "e3" },
+            ],
+        });
+        let inputs = Json::of(&inputs).expect("JSON");
+        let mut order = Order::of(specs::INTERACT, &LaneId::from("7"), &inputs).expect("an order");
+        order.put_values();
+        let params: Value = order.params.read().expect("JSON");
+        let steps = json!([
+            { "action": "fill", "selector": "{{secret:word}}", "text": "s3cret", "secret": true },
+            { "action": "fill_form", "fields": [
+                { "ref": "e1", "value": "{{secret:word}}", "secret": true },
+                { "ref": "e2", "value": "Ada" },
+            ] },
+            { "action": "click", "ref": "e3" },
+        ]);
+        assert_eq!(params, json!({ "action": "batch", "steps": steps }));
+    }
 
     #[test]
     fn what_a_caller_recorded_is_asked_of_the_browser_of_its_tab() {

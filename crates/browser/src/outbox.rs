@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::choices::Caller;
+use crate::saving::SaveTo;
 use crate::verdict::Verdict;
 use crate::wire::{Delivery, Stopping};
 
@@ -55,7 +56,7 @@ pub(crate) struct Command {
     /// The action or the view.
     pub(crate) what: Arc<str>,
     /// The file that its output goes into.
-    pub(crate) save_to: Option<Arc<str>>,
+    pub(crate) save_to: Option<SaveTo>,
     /// The browser that has to run it; `None` is whichever is there.
     pub(crate) target: Option<Arc<str>>,
     pub(crate) tab_id: Option<i64>,
@@ -138,7 +139,7 @@ pub(crate) enum Addressee {
         /// The action or the view.
         what: Arc<str>,
         /// The file that its output goes into.
-        save_to: Option<Arc<str>>,
+        save_to: Option<SaveTo>,
         reports: mpsc::UnboundedSender<Report>,
         recorded: CancellationToken,
     },

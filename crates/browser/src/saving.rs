@@ -11,8 +11,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use std::sync::Arc;
+
 use crate::files;
 use crate::told;
+
+/// Where the output of a command goes.
+#[derive(Clone, Debug)]
+pub(crate) struct SaveTo {
+    /// The name of the file.
+    pub(crate) name: Arc<str>,
+    /// Whether one thing was asked for by its `id`, so that a list is no answer.
+    pub(crate) is_one: bool,
+}
 
 /// What the answer still says of output that was saved.
 #[derive(Default, Serialize, Deserialize)]
@@ -42,6 +53,9 @@ impl Saved {
         Json::of(&told)
     }
 }
+
+/// What answers with a file, and has nothing to save without one.
+const ANSWER_WITH_FILE: &[&str] = &["screenshot", "pdf", "trace_stop"];
 
 /// One download, as the extension tells it.
 #[derive(Deserialize)]
@@ -74,9 +88,9 @@ impl Download {
 
 /// Saves the output of a command that succeeded under a name below `root`; the answer says where. Works with
 /// blocking calls.
-pub(crate) fn saved(root: Option<&Path>, name: &str, what: &str, outcome: Outcome) -> Outcome {
+pub(crate) fn saved(root: Option<&Path>, to: &SaveTo, what: &str, outcome: Outcome) -> Outcome {
     let Outcome::Succeeded(parts) = outcome else { return outcome };
-    match save(root, name, what, &parts) {
+    match save(root, to, what, &parts) {
         Ok(json) => Outcome::Succeeded(vec![Content::Json(json)]),
         Err(error) => Outcome::Failed(error.with_guarantee(Guarantee::Executed)),
     }
@@ -99,7 +113,8 @@ pub(crate) fn remembered(
     told::told(&told)
 }
 
-fn save(root: Option<&Path>, name: &str, what: &str, parts: &[Content]) -> Result<Json, Error> {
+fn save(root: Option<&Path>, to: &SaveTo, what: &str, parts: &[Content]) -> Result<Json, Error> {
+    let name = &*to.name;
     let unread =
         |error: &dyn std::fmt::Display| Error::new(Kind::InvalidResponse, error.to_string());
     let mut reply = Reply::default();
@@ -107,9 +122,8 @@ fn save(root: Option<&Path>, name: &str, what: &str, parts: &[Content]) -> Resul
         reply = json.read().map_err(|error| unread(&error))?;
     }
     let raw = reply.result.map_or("null", RawValue::get);
-    if what == "downloads"
-        && let Ok(download) = serde_json::from_str::<Download>(raw)
-    {
+    if what == "downloads" && to.is_one {
+        let download: Download = serde_json::from_str(raw).map_err(|_| not_understood())?;
         let told = Json::of(&download.copied(root, name)?).map_err(|error| unread(&error))?;
         let reply = Reply { result: Some(told.raw()), ..reply };
         return reply.to_json().map_err(|error| unread(&error));
@@ -119,6 +133,9 @@ fn save(root: Option<&Path>, name: &str, what: &str, parts: &[Content]) -> Resul
         Content::Binary { data, .. } => Some(&**data),
         Content::Json(_) | Content::Text(_) | Content::Verbatim(_) => None,
     });
+    if file.is_none() && ANSWER_WITH_FILE.contains(&what) {
+        return Err(not_understood());
+    }
     let words = text_of(raw);
     let bytes = file.unwrap_or_else(|| words.as_deref().unwrap_or(raw).as_bytes());
     let path = files::save(root, name, bytes)?;
@@ -132,6 +149,15 @@ fn save(root: Option<&Path>, name: &str, what: &str, parts: &[Content]) -> Resul
     Reply { result: Some(told.raw()), truncated: false, ..reply }
         .to_json()
         .map_err(|error| unread(&error))
+}
+
+/// What an extension answers that does not know what it was asked: an older one, until it is loaded again.
+fn not_understood() -> Error {
+    let words =
+        "the extension answered with something else than was to be saved; nothing was written";
+    Error::new(Kind::PeerIncompatible, words).with_hint(
+        "ask the user to reload the extension on the browser's page of extensions, then run it again",
+    )
 }
 
 /// Returns the text that a result is, or that it is about; anything else is saved as JSON.
@@ -150,6 +176,10 @@ fn text_of(raw: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn to(name: &str, is_one: bool) -> SaveTo {
+        SaveTo { name: name.into(), is_one }
+    }
 
     fn replied(result: &str) -> Vec<Content> {
         let reply = format!(r#"{{"result":{result},"engine":"debugger","tab_id":7}}"#);
@@ -175,7 +205,7 @@ mod tests {
         {
             let name = format!("{n}.out");
             let Outcome::Succeeded(told) =
-                saved(root, &name, "page_text", Outcome::Succeeded(parts))
+                saved(root, &to(&name, false), "page_text", Outcome::Succeeded(parts))
             else {
                 panic!("{wanted}");
             };
@@ -189,11 +219,34 @@ mod tests {
 
     #[test]
     fn output_that_cannot_be_saved_says_that_the_command_was_executed() {
-        let outcome = saved(None, "a", "page_text", Outcome::Succeeded(replied("1")));
+        let outcome = saved(None, &to("a", false), "page_text", Outcome::Succeeded(replied("1")));
         let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
         assert_eq!(error.guarantee(), Some(Guarantee::Executed));
         let failed = Outcome::Failed(Error::new(Kind::ToolFailed, "it failed"));
-        assert_eq!(saved(None, "a", "page_text", failed.clone()), failed);
+        assert_eq!(saved(None, &to("a", false), "page_text", failed.clone()), failed);
+    }
+
+    #[test]
+    fn what_an_older_extension_answers_instead_is_no_output() {
+        // [BROWSER-40, BROWSER-49]
+        let dir = tempfile::tempdir().expect("a folder");
+        let list = r#"[{"path":"/etc/passwd","state":"complete"}]"#;
+        let asked = [
+            ("downloads", list),
+            ("downloads", "null"),
+            ("trace_stop", r#"{"duration_ms":5}"#),
+            ("screenshot", r#"{"mime":"text/html","data":""}"#),
+        ];
+        for (what, result) in asked {
+            let answer = Outcome::Succeeded(replied(result));
+            let Outcome::Failed(error) = saved(Some(dir.path()), &to("a", true), what, answer)
+            else {
+                panic!("{what}: {result}")
+            };
+            assert_eq!(error.kind, Kind::PeerIncompatible, "{what}");
+            assert_eq!(error.guarantee(), Some(Guarantee::Executed), "{what}");
+            assert!(!dir.path().join("a").exists(), "{what}");
+        }
     }
 
     #[test]
@@ -209,7 +262,9 @@ mod tests {
             });
             Outcome::Succeeded(replied(&row.to_string()))
         };
-        let save = |name: &str, outcome: Outcome| saved(Some(&root), name, "downloads", outcome);
+        let save = |name: &str, outcome: Outcome| {
+            saved(Some(&root), &to(name, name != "list"), "downloads", outcome)
+        };
         for (state, path) in [("in_progress", &*put), ("complete", dir.path())] {
             let Outcome::Failed(error) = save("a", download(state, path)) else {
                 panic!("{state}")
@@ -234,7 +289,8 @@ mod tests {
 
         let mut traced = replied(r#"{"duration_ms":5,"mime":"application/gzip","events":2}"#);
         traced.push(Content::Binary { mime: "application/gzip".into(), data: b"zip"[..].into() });
-        let traced = saved(Some(&root), "t.gz", "trace_stop", Outcome::Succeeded(traced));
+        let traced =
+            saved(Some(&root), &to("t.gz", false), "trace_stop", Outcome::Succeeded(traced));
         let Outcome::Succeeded(told) = traced else { panic!("{traced:?}") };
         let [Content::Json(json)] = told.as_slice() else { panic!("{told:?}") };
         for words in [r#""duration_ms":5"#, r#""events":2"#, "t.gz", r#""bytes":3"#] {
