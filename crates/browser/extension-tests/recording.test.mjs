@@ -28,7 +28,7 @@ function browser() {
 
 const { startRecording, stopRecording, showRecording, recorderOf, scriptOf, namesIn, withValues } = await import("../extension/tabs/recording.js");
 const { dropSettings } = await import("../extension/tabs/settings.js");
-const run = (more = {}) => ({ caller: CALLER, tab_id: 7, ended: null, ...more });
+const run = (more = {}) => ({ caller: CALLER, tab_id: 7, ended: null, left_ms: 10_000, ...more });
 
 beforeEach(async () => {
   browser();
@@ -84,9 +84,107 @@ test("a secret is never noted: a name stands in its place, and its origin with i
 
 test("single keys are noted unless they go where a secret is typed", async () => {
   elements.focus = "secret";
-  const script = await recorded({ action: "press", key: "h" }, { action: "press", key: "Enter" });
-  assert.deepEqual(script.steps, [{ action: "press", key: "Enter" }]);
-  assert.deepEqual([script.recorded.n_left_out, script.recorded.left_out.length], [1, 1]);
+  const written = ["h", "Shift+p", "Shift+1", "Space", " ", "é"].map((key) => ({ action: "press", key }));
+  const others = ["Enter", "Control+a", "Shift+Tab"].map((key) => ({ action: "press", key }));
+  const script = await recorded(...written, ...others);
+  assert.deepEqual(script.steps, others);
+  assert.deepEqual([script.recorded.n_left_out, script.recorded.left_out.length], [6, 6]);
+});
+
+test("a key that moves the focus on went where that was before it", async () => {
+  await startRecording({}, run());
+  for (const [before, after] of [["secret", "button"], ["text", "secret"], ["text", "text"]]) {
+    const params = { action: "press", key: "7" };
+    elements.focus = before;
+    const recorder = await recorderOf(run(), params);
+    elements.focus = after;
+    await recorder.note(params);
+  }
+  // The field that a key is sent to counts, wherever the focus is.
+  elements.focus = "text";
+  for (const ref of ["e1", "e2"]) {
+    const params = { action: "press", key: "7", ref };
+    await (await recorderOf(run(), params)).note(params);
+  }
+  const script = await stopRecording({}, run());
+  assert.deepEqual(script.steps, [{ action: "press", key: "7" }, { action: "press", key: "7", selector: "#name" }]);
+  assert.equal(script.recorded.n_left_out, 3);
+});
+
+test("a recorded replay notes names again, whoever put the values in", async () => {
+  const steps = [
+    { action: "fill", ref: "e1", text: "{{secret:code}}" },
+    { action: "fill_form", fields: [{ ref: "e1", value: "{{secret:code}}" }, { ref: "#own", value: "Ada" }] },
+    { action: "select", ref: "e1", value: "{{secret:code}}" },
+    { action: "wait_for", text: "{{secret:code}}" },
+  ];
+  const filled = withValues(steps, () => "s3cret-value");
+  // The server has put them in: what looks like a name is a value.
+  assert.deepEqual(withValues(withValues(steps, () => "{{secret:b}}"), assert.fail), withValues(steps, () => "{{secret:b}}"));
+  const script = await recorded(...filled);
+  assert.equal(script.recorded.n_steps, 4);
+  assert.ok(!JSON.stringify(script).includes("s3cret-value"), JSON.stringify(script));
+  assert.equal(script.steps[1].fields[1].value, "Ada");
+  assert.equal(Object.keys(script.values).length, 4);
+});
+
+test("an act is none the worse for what could not be noted", async () => {
+  const params = { action: "click", ref: "e1" };
+  await startRecording({}, run());
+  const full = await recorderOf(run(), params);
+  chrome.storage.session.max_bytes = 10;
+  await full.note(params);
+  chrome.storage.session.max_bytes = Infinity;
+  assert.equal((await showRecording({}, run())).n_steps, 0, "the storage refused it");
+  // A step that is too large may be told of all the same.
+  const large = { action: "execute_js", script: "x".repeat(50_000) };
+  const partly = await recorderOf(run(), large);
+  chrome.storage.session.max_bytes = 5_000;
+  await partly.note(large);
+  chrome.storage.session.max_bytes = Infinity;
+  assert.deepEqual((await showRecording({}, run())).script.recorded.n_left_out, 1);
+  // Another recording took its place: it is not a step of that one.
+  const stale = await recorderOf(run(), params);
+  await stopRecording({}, run());
+  await startRecording({}, run());
+  await stale.note(params);
+  assert.equal((await showRecording({}, run())).n_steps, 0);
+  // It was given up while the page was asked.
+  const gone = await recorderOf(run(), params);
+  const { executeScript } = chrome.scripting;
+  chrome.scripting.executeScript = async (asked) => {
+    await dropSettings((name) => name === "recording:me/c");
+    return await executeScript(asked);
+  };
+  await gone.note(params);
+  await assert.rejects(stopRecording({}, run()), { reason: "recording_state" });
+});
+
+test("noting takes a quarter of what is left of a command, and no more", async () => {
+  let n_asked = 0;
+  chrome.scripting.executeScript = () => (n_asked++, new Promise(() => {}));
+  const fields = Array.from({ length: 40 }, (_, n) => ({ ref: `e${n}`, value: "x" }));
+  await startRecording({}, run());
+  const recorder = await recorderOf(run({ left_ms: 400 }), { action: "fill_form", fields });
+  for (const { ref } of fields) await recorder.reached({ ref });
+  await recorder.note({ action: "fill_form", fields });
+  assert.equal((await stopRecording({}, run())).recorded.n_left_out, 1);
+  // The first look took it all.
+  assert.ok(n_asked < 10, `asked ${n_asked} times`);
+});
+
+test("what was not found before an act is not looked for after it", async () => {
+  elements["#late"] = undefined;
+  const acts = [{ action: "click", selector: "#late" }, { action: "wait_for", selector: "#late" }];
+  await startRecording({}, run());
+  for (const params of acts) {
+    delete elements["#late"];
+    const recorder = await recorderOf(run(), params);
+    await recorder.reached({ selector: "#late" });
+    elements["#late"] = { selectors: ["#of-the-next-page"] };
+    await recorder.note(params);
+  }
+  assert.deepEqual((await stopRecording({}, run())).steps.map((step) => step.selector), ["#late", "#of-the-next-page"]);
 });
 
 test("a page that is held up holds up no command: what it did not say is not noted", async () => {
@@ -135,8 +233,8 @@ test("values go into the places of their names, and nowhere else", () => {
   const steps = [{ action: "fill", selector: "{{secret:a}}", text: "{{secret:a}}" }, { action: "fill_form", fields: [{ selector: "#b", value: "{{secret:b}}" }] }, { action: "fill", text: "say {{secret:a}}" }];
   assert.deepEqual(namesIn(steps), ["a", "b"]);
   assert.deepEqual(withValues(steps, (name) => name.toUpperCase()), [
-    { action: "fill", selector: "{{secret:a}}", text: "A" },
-    { action: "fill_form", fields: [{ selector: "#b", value: "B" }] },
+    { action: "fill", selector: "{{secret:a}}", text: "A", secret: true },
+    { action: "fill_form", fields: [{ selector: "#b", value: "B", secret: true }] },
     { action: "fill", text: "say {{secret:a}}" },
   ]);
 });
@@ -156,6 +254,10 @@ test("a selector of a frame is none that the page, or a frame before it, would t
     if (method === "matching") return [{ result: { value: { n: taken[id].includes(selector) ? 1 : 0 } } }];
     return [{ result: id === 5 ? { value: { selectors: ["#a", "#b", "#c"], is_secret: false, origin: "https://c.example" } } : { missing: "no element matches" } }];
   };
-  const script = await recorded({ action: "click", ref: "f5e1" });
-  assert.deepEqual(script.steps, [{ action: "click", selector: "#c" }]);
+  const act = { action: "click", ref: "f5e1" };
+  assert.deepEqual((await recorded(act)).steps, [{ action: "click", selector: "#c" }]);
+  // A frame that does not say whether it has one may have it.
+  const { executeScript } = chrome.scripting;
+  chrome.scripting.executeScript = async (asked) => (asked.target.frameIds[0] === 4 && asked.args?.[0] === "matching" ? [{ result: { error: "busy" } }] : await executeScript(asked));
+  assert.deepEqual([(await recorded(act)).recorded.n_steps, (await showRecording({}, run())).script.recorded.n_left_out], [0, 1]);
 });

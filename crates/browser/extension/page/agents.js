@@ -17,8 +17,8 @@ const GONE = /Frame with ID \d+ was removed|No frame with id|context was destroy
 export async function call(tab_id, method, args, frame_id = 0) {
   const why = await whyFrameClosed(tab_id, frame_id);
   if (why !== null && frame_id === 0) throw closed(why);
-  if (why !== null) return { missing: `${why} by the user` };
-  if (frame_id !== 0 && (await isFrameBlocked(tab_id, frame_id))) return { missing: "what is in its frame may not be read: it is of the server's own port, or of a link-local or metadata address" };
+  if (why !== null) return { missing: `${why} by the user`, is_closed: true };
+  if (frame_id !== 0 && (await isFrameBlocked(tab_id, frame_id))) return { missing: "what is in its frame may not be read: it is of the server's own port, or of a link-local or metadata address", is_closed: true };
   const target = { tabId: tab_id, frameIds: [frame_id] };
   const left = watchLeft(tab_id, frame_id);
   try {

@@ -18,13 +18,13 @@ const TOLD_CHARS = 200;
 
 export async function fillForm({ fields, origin }, run) {
   await prepare(run);
-  const wanted = fields.map(({ value, ...target }) => ({ target: pick(target), value }));
+  const wanted = fields.map(({ value, secret, ...target }) => ({ target: pick(target), value, is_secret: secret === true }));
   const ends = [];
   const done = await withConsequences(run, async () => {
     const limit = performance.now() + run.waitLimit(FORM_MS);
-    for (const { target, value } of wanted) {
+    for (const { target, value, is_secret } of wanted) {
       if (run.ended) return;
-      const end = await put(run, { target, value, origin }, limit);
+      const end = await put(run, { target, value, origin, is_secret }, limit);
       ends.push(end);
       if (end.is_left) return;
     }
@@ -35,7 +35,8 @@ export async function fillForm({ fields, origin }, run) {
 }
 
 /** Sets one field as soon as it can be set. */
-async function put(run, { target, value, origin }, limit) {
+async function put(run, { target, value, origin, is_secret }, limit) {
+  if (is_secret) noteSecret(run, String(value), target);
   const asked = { ...target, value, names_origin: origin !== undefined };
   for (;;) {
     let why;
@@ -48,7 +49,7 @@ async function put(run, { target, value, origin }, limit) {
         if (told.asks.is_secret) noteSecret(run, String(value), target);
         continue;
       }
-      if (told.why === undefined) return { target: told.what, value: told.value };
+      if (told.why === undefined) return { target: told.what, value: is_secret && told.value ? "••••" : told.value };
       why = told.why;
     } catch (error) {
       if (error.reason === "navigated") return { error: "the page was left when it was set", is_left: true };

@@ -57,6 +57,7 @@ export async function type(params, run) {
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
   await mayType(run, params, place);
+  place.is_secret ||= params.secret === true;
   if (place.is_secret) noteSecret(run, text, place.at, true);
   if (!is_real) return { target: place.what, input: "events", value: shownValue(place, (await ask(run, "insert", { ...place.at, text })).value) };
   const { is_focused } = await ask(run, "focus", place.at);
@@ -91,6 +92,7 @@ export async function fill(params, run) {
   const is_real = await prepare(run);
   const place = await reach(run, params, { enabled: true, editable: true });
   await mayType(run, params, place);
+  place.is_secret ||= params.secret === true;
   if (place.is_secret) noteSecret(run, text, place.at);
   const done = await withConsequences(run, () => ask(run, "fill", { ...place.at, text, origin: place.origin }));
   return { ...told(place, is_real, done), value: shownValue(place, done.value?.value), input: "events" };
@@ -129,6 +131,7 @@ export async function scroll(params, run) {
   const { ref, selector, x, y } = params;
   for (const [name, value] of Object.entries({ x, y })) if (value !== undefined && !Number.isFinite(value)) throw invalid(`\`${name}\` is not a number`);
   if (ref === undefined && selector === undefined && x === undefined && y === undefined) throw invalid("pass `ref`, `selector`, or `x` and `y`");
+  if (ref !== undefined || selector !== undefined) await run.recorder?.reached(ref === undefined ? { selector } : { ref });
   return await ask(run, "scroll", { ref, selector, x, y });
 }
 

@@ -47,6 +47,12 @@ export function parseChord(chord) {
   return { ...key, text: modifiers & 7 ? undefined : key.text, modifiers };
 }
 
+/** The character that a chord writes, a space included; null for one that writes none, and for Enter, which ends what is written. */
+export function writtenBy(chord) {
+  const text = typeof chord === "string" ? parseChord(chord)?.text : undefined;
+  return text === undefined || text === "\r" ? null : text;
+}
+
 /** A key as it is with Shift held. */
 function shifted(key) {
   if ([...key.key].length !== 1 || key.key === " ") return key;

@@ -63,14 +63,19 @@ export async function reach(run, args, needs) {
   const picked = pick(args);
   let before = null;
   let has_scrolled = false;
+  let is_noted = !run.recorder;
   for (let tries = 0; ; ) {
     const { reply, frame_id } = await locate(run, picked, needs);
     const place = reply.value && reply.value.why === undefined ? await inTab(run, reply.value, frame_id, needs) : null;
     const is_there = place !== null && place.why === undefined;
     has_scrolled ||= reply.value?.has_scrolled === true;
     if (is_there && before && isNear(before, place)) {
-      await run.recorder?.reached(picked, frame_id);
-      return { ...place, has_scrolled, at: { ...picked, frame_id } };
+      if (is_noted) return { ...place, has_scrolled, at: { ...picked, frame_id } };
+      // That takes its time: where the element is then is seen anew.
+      await run.recorder.reached(picked, frame_id);
+      is_noted = true;
+      before = place;
+      continue;
     }
     if (reply.error !== undefined) throw invalid(reply.error);
     if (reply.gone && !(reply.gone.reason === "navigated")) throw reply.gone;

@@ -145,6 +145,7 @@ export async function waitFor({ selector, ref, text, url, state = "visible", net
   if ([selector, ref, text, url].every((one) => one === undefined) && !network_idle) throw invalid("pass `selector`, `ref`, `text`, `url` or `network_idle`");
   // What is not attached is not heard of.
   if (network_idle) await attach(run.tab_id);
+  if (ref !== undefined || selector !== undefined) await run.recorder?.reached(ref === undefined ? { selector } : { ref });
   const begun = performance.now();
   const wants_page = selector !== undefined || ref !== undefined || text !== undefined;
   const met = await until(run, run.waitLimit(Infinity), async () => {

@@ -36,7 +36,10 @@ async function field(run, target, n_files) {
   const found = await until(run, run.waitLimit(FIELD_MS), async () => {
     try {
       const { value, frame_id } = await askWhere(run, "fileField", { ...target, n_files });
-      if (value.why === undefined) return { ...target, frame_id };
+      if (value.why === undefined) {
+        await run.recorder?.reached(target, frame_id);
+        return { ...target, frame_id };
+      }
       why = value.why;
     } catch (error) {
       if (error.reason !== "element_not_ready" || !error.message.startsWith("no element matches")) throw error;

@@ -6,6 +6,8 @@
 // `caller` is {owner, key, n}: the n-th connection that commands came from, and whose it is.
 // `end` is a status of the wire, or `dropped` for what the server gave up before it began.
 
+import { parseChord, writtenBy } from "../page/keys.js";
+
 const KEY = "recent";
 const KEEP = 50;
 const WRITE_MS = 400;
@@ -129,13 +131,18 @@ export function detailOf(params) {
   if (typeof script === "string") parts.push(script);
   if (action === "page_tools" && typeof name === "string") parts.push(name);
   if (typeof (ref ?? selector) === "string") parts.push(ref ?? selector);
-  // A single character may be one of a secret that is pressed key by key.
-  if (typeof key === "string") parts.push([...key].length > 1 ? key : "one character");
+  if (typeof key === "string") parts.push(toldOfKey(key));
   if (typeof words === "string") parts.push(action === "wait_for" ? `“${words}”` : counted(words));
   if (typeof value === "string") parts.push(counted(value));
   if (action === "dialog") parts.push(accept === false ? "dismiss" : "accept");
   if (action === "dialog_policy") parts.push(params.policy ?? "");
   return text(parts.join(" · ").replace(/\s+/g, " ").trim(), MAX_DETAIL);
+}
+
+/** A character may be one of a secret that is pressed key by key; what is no key may be all of it. */
+function toldOfKey(key) {
+  if (writtenBy(key) !== null) return "one character";
+  return parseChord(key) === null ? counted(key) : key;
 }
 
 function counted(words) {

@@ -18,16 +18,18 @@ const LATE_MS = 60_000;
 const AGAIN_MS = 100;
 
 export function watchDownloads() {
-  on("Page.downloadWillBegin", (tab_id, { url }) => note(tab_id, url));
+  on("Page.downloadWillBegin", (tab_id, { url }) => noteDownload(tab_id, url));
 }
 
 let noting = Promise.resolve();
 
-function note(tab_id, url) {
-  noting = noting.then(async () => {
+export function noteDownload(tab_id, url) {
+  const write = async () => {
     const noted = await readSetting(KEY, []);
     await writeSetting(KEY, [...noted, { tab_id, url: url.slice(0, 4096), at: Date.now() }].slice(-MAX_NOTED));
-  });
+  };
+  // One that there is no room for takes none of the others along.
+  noting = noting.then(write).catch((error) => console.warn(`a download was not noted: ${error.message}`));
 }
 
 export async function listDownloads({ id, ...wanted }, run) {

@@ -10,6 +10,7 @@
 import { CommandError, dropAbsent } from "../commands/errors.js";
 import { call } from "../page/agents.js";
 import { framesOf, ownFrames } from "../page/frames.js";
+import { writtenBy } from "../page/keys.js";
 import { askWhere } from "../page/reach.js";
 import { nameOf } from "./callers.js";
 import { dropSettings, readSetting, writeSetting } from "./settings.js";
@@ -19,7 +20,9 @@ const MAX_BYTES = 128 * 1024;
 const MAX_LEFT_OUT = 20;
 const MAX_RECORDINGS = 20;
 const BATCH_STEPS = 50;
+/** The longest that one target is looked for, and the part of what is left of a command that all of noting may take. */
 const LOOK_MS = 1000;
+const SHARE = 1 / 4;
 const PLACEHOLDER = /^\{\{secret:([a-z0-9_]{1,40})\}\}$/;
 
 /** What is noted of each act beside its target. Anything else changes nothing that a replay would need. */
@@ -51,7 +54,7 @@ export async function startRecording(_, run) {
   if (known?.is_on) throw new CommandError("tool_failed", `tab ${known.tab_id} is recorded already`, { guarantee: "not_executed", reason: "recording_state" });
   const { url } = await chrome.tabs.get(run.tab_id);
   await makeRoom(run.caller);
-  await write(run.caller, { is_on: true, tab_id: run.tab_id, url, steps: [], bytes: 0, names: [], left_out: [], n_left_out: 0 });
+  await write(run.caller, { id: crypto.randomUUID(), is_on: true, tab_id: run.tab_id, url, steps: [], bytes: 0, names: [], left_out: [], n_left_out: 0 });
   return { tab_id: run.tab_id, url };
 }
 
@@ -95,30 +98,47 @@ export function scriptOf({ steps, url, left_out, n_left_out }) {
 
 // ---- noting ----------------------------------------------------------------------------------
 
-/** What notes the act of a run, or null where its caller records nothing in this tab. */
+/**
+ * What notes the act of a run, or null where its caller records nothing in this tab. It comes before the act: where a key goes is
+ * seen only until it has been pressed. Never fails.
+ */
 export async function recorderOf(run, params) {
   const action = params.action ?? params.what;
   if (!Object.hasOwn(NOTED, action) || (action === "page_tools" && params.name === undefined)) return null;
-  const known = await read(run.caller);
-  return known?.is_on && known.tab_id === run.tab_id ? new Recorder(run, action) : null;
+  const known = await read(run.caller).catch(() => null);
+  if (!known?.is_on || known.tab_id !== run.tab_id) return null;
+  const recorder = new Recorder(run, action, known.id);
+  await recorder.begin(params);
+  return recorder;
 }
 
 export class Recorder {
   #run;
   #action;
+  #id;
   #targets = new Map();
+  #tried = new Set();
+  #is_key_secret = false;
+  #left_ms;
 
-  constructor(run, action) {
+  constructor(run, action, id) {
     this.#run = run;
     this.#action = action;
+    this.#id = id;
+    this.#left_ms = run.left_ms * SHARE;
+  }
+
+  async begin({ key }) {
+    if (this.#action === "press" && writtenBy(key) !== null) this.#is_key_secret = await this.#seesSecret();
   }
 
   /** An element is about to be acted on: what means it later is found now. Never fails. */
   async reached(picked, frame_id) {
     const key = keyOf(picked);
     if (this.#targets.has(key)) return;
+    this.#tried.add(key);
     try {
-      this.#targets.set(key, await soon(this.#look(picked, frame_id)));
+      this.#targets.set(key, await this.#soon(() => this.#look(picked, frame_id)));
     } catch {
       // It is noted as left out, unless its own selector is known.
     }
@@ -136,30 +156,57 @@ export class Recorder {
     const frames = ownFrames(await framesOf(this.#run.tab_id));
     const before = [0, ...frames.map((frame) => frame.frame_id).slice(0, frames.findIndex((frame) => frame.frame_id === frame_id))];
     for (const selector of selectors) {
-      const counts = await Promise.all(before.map((id) => call(this.#run.tab_id, "matching", { selector }, id).then(({ value }) => value?.n ?? 0)));
-      if (counts.every((n) => n === 0)) return selector;
+      const are_taken = await Promise.all(before.map((id) => this.#takes(selector, id)));
+      if (!are_taken.includes(true)) return selector;
     }
     return undefined;
   }
 
+  /** Whether a selector matches in a frame. One that does not say so may take it; one that is closed to commands takes nothing. */
+  async #takes(selector, frame_id) {
+    const told = await call(this.#run.tab_id, "matching", { selector }, frame_id).catch(() => ({}));
+    return told.is_closed !== true && told.value?.n !== 0;
+  }
+
   /** Notes an act that succeeded. Never fails: an act is not undone because it could not be noted. */
   async note(params) {
-    const { caller } = this.#run;
-    const before = await read(caller);
-    if (!before?.is_on) return;
+    try {
+      await this.#note(params);
+    } catch (error) {
+      console.warn(`an act was not noted: ${error.message}`);
+    }
+  }
+
+  async #note(params) {
+    const before = await this.#recording();
+    if (!before) return;
     const names = [...before.names];
     let step;
+    let why = "the recording is full";
     try {
       step = await this.#stepOf(params, names);
     } catch (error) {
-      await write(caller, withLeftOut(before, `${this.#action}: ${error.message}`));
-      return;
+      why = error.message;
     }
-    // Another act of this caller may have been noted meanwhile.
-    const known = await read(caller);
-    const bytes = known.bytes + new TextEncoder().encode(JSON.stringify(step)).length;
-    const is_full = known.steps.length >= MAX_STEPS || bytes > MAX_BYTES;
-    await write(caller, is_full ? withLeftOut(known, `${this.#action}: the recording is full`) : { ...known, steps: [...known.steps, step], bytes, names });
+    // It may have ended meanwhile, or another act may have been noted.
+    const known = await this.#recording();
+    if (!known) return;
+    const { caller } = this.#run;
+    const bytes = known.bytes + new TextEncoder().encode(JSON.stringify(step ?? null)).length;
+    if (step !== undefined && known.steps.length < MAX_STEPS && bytes <= MAX_BYTES) {
+      try {
+        return await write(caller, { ...known, steps: [...known.steps, step], bytes, names });
+      } catch {
+        why = "the browser has no room for it";
+      }
+    }
+    await write(caller, withLeftOut(known, `${this.#action}: ${why}`));
+  }
+
+  /** The recording that this is for, while it goes on. */
+  async #recording() {
+    const known = await read(this.#run.caller);
+    return known?.is_on && known.id === this.#id ? known : null;
   }
 
   async #stepOf(params, names) {
@@ -168,16 +215,18 @@ export class Recorder {
     if (params.ref !== undefined || params.selector !== undefined) await this.#aim(step, params);
     for (const end of ["from", "to"]) if (this.#action === "drag") step[end] = params[end].x !== undefined ? params[end] : await this.#aim({}, params[end]);
     if (this.#action === "fill_form") await this.#fields(step, params, names);
-    if (step.text !== undefined && this.#action !== "wait_for") this.#hide(step, "text", params, names);
-    if (this.#action === "press" && [...String(params.key)].length === 1 && (await this.#isKeySecret())) throw new Error("a key that was pressed where a secret is typed");
+    if (step.text !== undefined && (this.#action !== "wait_for" || params.secret === true)) this.#hide(step, "text", params, names);
+    if (step.value !== undefined && params.secret === true) this.#hide(step, "value", params, names);
+    if (this.#action === "press" && writtenBy(params.key) !== null && (await this.#isKeySecret(params))) throw new Error("a key that was pressed where a secret is typed");
     return step;
   }
 
   /** Gives a step the target that lasts. */
   async #aim(step, { ref, selector }) {
-    const picked = ref === undefined ? { selector: String(selector) } : { ref: String(ref) };
-    await this.reached(picked);
-    const found = this.#targets.get(keyOf(picked));
+    const target = picked({ ref, selector });
+    // What was not found before the act may be another element after it.
+    if (!this.#tried.has(keyOf(target)) || this.#action === "wait_for") await this.reached(target);
+    const found = this.#targets.get(keyOf(target));
     step.selector = found?.selector ?? selector;
     if (step.selector === undefined) throw new Error("no selector means its element alone");
     return step;
@@ -208,25 +257,37 @@ export class Recorder {
     if (member === "text" && found) step.origin ??= found.origin;
   }
 
-  async #isKeySecret() {
+  /** A key moves the focus on: it is a secret where it went to one before it was pressed, or goes there now. */
+  async #isKeySecret({ ref, selector }) {
+    if (this.#is_key_secret) return true;
+    const is_aimed = ref !== undefined || selector !== undefined;
+    if (is_aimed && this.#targets.get(keyOf({ ref, selector }))?.is_secret !== false) return true;
+    return await this.#seesSecret();
+  }
+
+  async #seesSecret() {
     const { tab_id } = this.#run;
     const ask = async () => {
       const frames = [0, ...ownFrames(await framesOf(tab_id)).map((frame) => frame.frame_id)];
       const told = await Promise.all(frames.map((id) => call(tab_id, "keysAreSecret", {}, id)));
       return told.some(({ value }) => value?.is_secret !== false);
     };
-    return await soon(ask()).catch(() => true);
+    return await this.#soon(ask).catch(() => true);
   }
-}
 
-/** A page that a dialog or a script holds up is not waited for: the act is done. */
-async function soon(work) {
-  let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(reject, LOOK_MS, new Error("the page did not answer"))));
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
+  /** A page that a dialog or a script holds up is not waited for, nor does noting take the time that the act needs. */
+  async #soon(work) {
+    const limit_ms = Math.min(LOOK_MS, this.#left_ms, this.#run.left_ms / 2);
+    if (limit_ms <= 0) throw new Error("the page did not answer in time");
+    const begun = performance.now();
+    let timer;
+    const late = new Promise((_, reject) => (timer = setTimeout(reject, limit_ms, new Error("the page did not answer"))));
+    try {
+      return await Promise.race([work(), late]);
+    } finally {
+      clearTimeout(timer);
+      this.#left_ms -= performance.now() - begun;
+    }
   }
 }
 
@@ -269,16 +330,22 @@ export function namesIn(steps) {
   return [...found];
 }
 
-/** The steps with their values in place; `valueOf(name)` gives each. */
+/**
+ * The steps with their values in place; `valueOf(name)` gives each. What got one says `secret: true`, so that it is not noted
+ * when the replay is recorded itself; what says so already has its value from the server.
+ */
 export function withValues(steps, valueOf) {
-  const filled = (member) => {
-    const name = typeof member === "string" ? PLACEHOLDER.exec(member)?.[1] : undefined;
-    return name === undefined ? member : valueOf(name);
+  const filled = (given, members) => {
+    if (given.secret === true) return given;
+    const full = { ...given };
+    for (const member of members) {
+      const name = typeof given[member] === "string" ? PLACEHOLDER.exec(given[member])?.[1] : undefined;
+      if (name !== undefined) Object.assign(full, { [member]: valueOf(name), secret: true });
+    }
+    return full;
   };
   return steps.map((step) => {
-    const full = { ...step };
-    for (const member of ["text", "value"]) if (full[member] !== undefined) full[member] = filled(full[member]);
-    if (Array.isArray(full.fields)) full.fields = full.fields.map((field) => ({ ...field, value: filled(field.value) }));
-    return full;
+    const full = filled(step, ["text", "value"]);
+    return Array.isArray(full.fields) ? { ...full, fields: full.fields.map((field) => filled(field, ["value"])) } : full;
   });
 }

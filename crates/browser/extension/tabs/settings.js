@@ -16,7 +16,13 @@ export async function readSetting(name, otherwise) {
 
 export async function writeSetting(name, value) {
   cache.set(name, value);
-  await chrome.storage.session.set({ [PREFIX + name]: value });
+  try {
+    await chrome.storage.session.set({ [PREFIX + name]: value });
+  } catch (error) {
+    // What is stored counts: the next worker knows nothing else.
+    if (cache.get(name) === value) cache.delete(name);
+    throw error;
+  }
 }
 
 /** Forgets the settings whose names fit. */
