@@ -9,6 +9,7 @@ let heard;
 let items = [];
 const event = { addListener() {} };
 globalThis.chrome = {
+  runtime: { onConnect: event },
   storage: { session: new Area() },
   debugger: { onEvent: { addListener: (listener) => (heard = listener) }, onDetach: event },
   downloads: { search: async () => items },
