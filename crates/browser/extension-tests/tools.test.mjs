@@ -191,3 +191,60 @@ test("a frame that the user closed is not looked at, and that is said", async ()
   assert.deepEqual([tools.length, left_out], [1, ["a frame: b.example is closed to commands by the user"]]);
   await setOrigins({ mode: "all_but", closed: [], open: [] }, { local: { set: async () => {} } });
 });
+
+/** What a document with these two contexts lists. */
+async function listOf({ inDocument, inNavigator }, max_chars = 1000) {
+  const before = Object.fromEntries(["document", "window", "self", "navigator"].map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]));
+  const set = (name, value) => Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+  set("document", { get modelContext() { return inDocument?.(); } });
+  set("navigator", { get modelContext() { return inNavigator?.(); } });
+  set("window", {});
+  set("self", { origin: ORIGIN });
+  try {
+    return await listDeclared(false, false, 100, max_chars);
+  } finally {
+    for (const [name, descriptor] of Object.entries(before)) descriptor ? Object.defineProperty(globalThis, name, descriptor) : delete globalThis[name];
+  }
+}
+
+test("a frame of another origin by the name of the list, or a getter that throws, hides no tools", async () => {
+  const foreign = new Proxy({}, { get: () => { throw new Error("Blocked a frame"); } });
+  const inNavigator = () => ({ getTools: async () => [{ name: "add" }] });
+  const odd = () => { throw new Error("no"); };
+  assert.deepEqual((await listOf({ inDocument: () => foreign, inNavigator })).tools.map(({ name }) => name), ["add"]);
+  assert.deepEqual((await listOf({ inDocument: odd, inNavigator })).tools.map(({ name }) => name), ["add"]);
+});
+
+test("what is too long, or nested without end, is left in the page; its name is told", async () => {
+  const endless = {};
+  endless.self = endless;
+  const all = [{ name: "long", description: "x".repeat(2000) }, { name: "large", inputSchema: { enum: Array(500).fill("xy") } }, { name: "endless", inputSchema: endless }, { name: "y".repeat(5000) }, { name: "add", description: "Adds" }];
+  const { tools } = await listOf({ inDocument: () => ({ getTools: async () => all }) });
+  assert.deepEqual(tools.map(({ name, is_large }) => [name, is_large]), [["long", true], ["large", true], ["endless", true], [undefined, true], ["add", undefined]]);
+  assert.ok(JSON.stringify(tools).length < 500);
+  const many = Array.from({ length: 100 }, (_, n) => ({ name: `t${n}`, description: "x".repeat(900) }));
+  const told = await listOf({ inDocument: () => ({ getTools: async () => many }) });
+  assert.ok(JSON.stringify(told).length < 25_000, "nor are many of them more than 16 of the largest");
+
+  tabOf(() => null, [], [{ way: "document", name: "long", is_large: true }]);
+  const shown = await pageTools({}, { tab_id: 7 });
+  assert.deepEqual([shown.tools.length, shown.left_out], [1, ["1 tools: what they say of themselves is too long"]]);
+});
+
+test("the document that was checked is the one that is read, and what it says of its origin is checked, too", async () => {
+  const { setOrigins } = await import("../extension/status/origins.js");
+  tabOf(() => null);
+  const { executeScript } = chrome.scripting;
+  const targets = [];
+  chrome.webNavigation.getAllFrames = async () => [{ frameId: 0, parentFrameId: -1, url: `${ORIGIN}/`, documentId: "D" }, { frameId: 5, parentFrameId: 0, url: "https://ads.example/", documentId: "F" }];
+  chrome.scripting.executeScript = async (given) => {
+    targets.push(given.target);
+    if (given.target.documentIds?.[0] === "D") return await executeScript(given);
+    return [{ frameId: 5, documentId: "G", result: { origin: "https://bank.example", is_native: false, n_more: 0, tools: [{ way: "document", name: "pay" }] } }];
+  };
+  await setOrigins({ mode: "all_but", closed: ["bank.example"], open: [] }, { local: { set: async () => {} } });
+  const { tools, left_out } = await pageTools({}, { tab_id: 7 });
+  await setOrigins({ mode: "all_but", closed: [], open: [] }, { local: { set: async () => {} } });
+  assert.deepEqual([tools.map(({ name }) => name), left_out], [["add"], ["a frame: bank.example is closed to commands by the user"]]);
+  assert.ok(targets.every(({ frameIds }) => frameIds === undefined));
+});

@@ -4,31 +4,60 @@
 // be replaced, so values are read by operators, and made data by the browser on their way out.
 
 /**
- * The tools of this document as `{origin, is_native, tools: [{way, name, title, description, schema, annotations}], n_more, error}`.
- * A schema is the object, or its text. `is_own_world`: this is the world of the extension.
+ * The tools of this document as `{origin, is_native, tools: [{way, name, title, description, schema, annotations, is_large?}], n_more, error}`.
+ * A schema is the object, or its text. `is_own_world`: this is the world of the extension. Of a tool that says more of itself than
+ * `max_chars`, or than is left of 16 times that for all of them, only the name is told: the rest would be copied through the browser.
  */
-export async function listDeclared(is_own_world, skips_document, max_tools) {
+export async function listDeclared(is_own_world, skips_document, max_tools, max_chars) {
   const told = { origin: self.origin, is_native: false, tools: [], n_more: 0 };
+  let first;
   const contexts = [
-    { way: "document", context: skips_document ? undefined : document.modelContext },
-    { way: "navigator", context: navigator.modelContext },
-    { way: "testing", context: is_own_world ? undefined : navigator.modelContextTesting },
+    { way: "document", find: () => ((first = document.modelContext), skips_document ? undefined : first) },
+    { way: "navigator", find: () => (navigator.modelContext === first ? undefined : navigator.modelContext) },
+    { way: "testing", find: () => (is_own_world || told.tools.length > 0 ? undefined : navigator.modelContextTesting) },
   ];
+  let left_of_all = 16 * max_chars;
+  /** What is left of `left` characters after a value, below 0 when they do not do. */
+  const room = (value, left) => {
+    if (typeof value === "string") return left - value.length;
+    if (typeof value !== "object" || !value) return left - 4;
+    for (const member in value) {
+      left = room(value[member], left - member.length - 4);
+      if (left < 0) return left;
+    }
+    return left - 2;
+  };
+  const fits = (said) => {
+    try {
+      const left = room(said, left_of_all < max_chars ? left_of_all : max_chars);
+      if (left < 0) return false;
+      left_of_all -= (left_of_all < max_chars ? left_of_all : max_chars) - left;
+      return true;
+    } catch {
+      // It is nested without end.
+      return false;
+    }
+  };
   for (let n = 0; n < contexts.length; n++) {
-    const { way, context } = contexts[n];
-    if (!context || (way === "navigator" && context === document.modelContext)) continue;
-    if (way === "testing" && told.tools.length > 0) continue;
-    const lists = typeof context.getTools === "function" ? "getTools" : typeof context.listTools === "function" ? "listTools" : undefined;
+    const { way, find } = contexts[n];
+    let context, lists;
+    try {
+      context = find();
+      lists = !context ? undefined : typeof context.getTools === "function" ? "getTools" : typeof context.listTools === "function" ? "listTools" : undefined;
+    } catch {
+      // Something else of this name, such as a frame of another origin.
+    }
     if (!lists) continue;
     if (is_own_world && way === "document") told.is_native = true;
     try {
       const answer = await context[lists]();
       const all = answer && answer.tools ? answer.tools : answer;
       for (let i = 0; all && i < all.length; i++) {
-        const { name, title, description, inputSchema, annotations, window: view } = all[i];
+        const { name, title, description, inputSchema: schema, annotations, window: view } = all[i];
         if (view && view !== window) continue;
         if (told.tools.length >= max_tools) told.n_more++;
-        else told.tools[told.tools.length] = { way, name, title, description, schema: inputSchema, annotations };
+        else if (fits({ name, title, description, schema, annotations })) told.tools[told.tools.length] = { way, name, title, description, schema, annotations };
+        else told.tools[told.tools.length] = { way, name: typeof name === "string" && name.length <= max_chars / 16 ? name : undefined, is_large: true };
       }
     } catch (error) {
       told.error = `${error && error.message}`;
@@ -42,7 +71,6 @@ export async function listDeclared(is_own_world, skips_document, max_tools) {
  * Else `{value}`, or `{thrown: {name, message}}`. A call can be aborted by what stands under the symbol of `key`.
  */
 export async function callDeclared({ way, name, description, schema }, input, text, key) {
-  const context = way === "document" ? document.modelContext : way === "navigator" ? navigator.modelContext : navigator.modelContextTesting;
   const same = (a, b) => {
     if (a === b) return true;
     if (typeof a !== "object" || typeof b !== "object" || !a || !b) return false;
@@ -50,9 +78,10 @@ export async function callDeclared({ way, name, description, schema }, input, te
     for (const member in b) if (!(member in a) && b[member] !== undefined && typeof b[member] !== "function") return false;
     return true;
   };
-  const lists = context && typeof context.getTools === "function" ? "getTools" : "listTools";
-  let tool;
+  let context, lists, tool;
   try {
+    context = way === "document" ? document.modelContext : way === "navigator" ? navigator.modelContext : navigator.modelContextTesting;
+    lists = context && typeof context.getTools === "function" ? "getTools" : "listTools";
     const answer = await context[lists]();
     const all = answer.tools ? answer.tools : answer;
     for (let n = 0; n < all.length && !tool; n++) if (all[n].name === name && (!all[n].window || all[n].window === window)) tool = all[n];

@@ -12,7 +12,7 @@
 // the browser has none.
 
 import { CommandError, dropAbsent, invalid, navigatedAway } from "../commands/errors.js";
-import { whyFrameClosed } from "../status/origins.js";
+import { whyClosed, whyFrameClosed } from "../status/origins.js";
 import { watchTab } from "../tabs/navigation.js";
 import { whyHostBlocked } from "../tabs/urls.js";
 import { abortDeclared, callDeclared, listDeclared } from "./declared.js";
@@ -59,23 +59,27 @@ async function documentsOf({ tab_id }) {
   return { documents: found.filter((one) => one.tools), left_out };
 }
 
-async function documentOf(tab_id, { frameId: frame_id, url }) {
+async function documentOf(tab_id, { frameId: frame_id, documentId, url }) {
   const closed = await whyFrameClosed(tab_id, frame_id);
   if (closed !== null) return { why: `a frame: ${closed} by the user` };
   if (whyHostBlocked(url) !== null) return { why: "a frame of the server's own port, or of a link-local or metadata address" };
-  const native = await within(LIST_MS, inject({ tabId: tab_id, frameIds: [frame_id] }, "ISOLATED", listDeclared, [true, false, MAX_TOOLS]));
+  const native = await within(LIST_MS, inject(targetOf(tab_id, { documentId, frameId: frame_id }), "ISOLATED", listDeclared, [true, false, MAX_TOOLS, MAX_HASHED]));
   if (native === null) return { why: frame_id === 0 ? "the page did not answer" : "a frame that did not answer" };
   // A frame that no extension may read, such as a page of the browser, declares nothing to us.
   if (!native.result) return frame_id === 0 ? { why: "the page cannot be read" } : {};
   const { origin, is_native } = native.result;
-  const own = await within(LIST_MS, inject(targetOf(tab_id, native), "MAIN", listDeclared, [false, is_native, MAX_TOOLS]));
+  // Where the frame stood is not where it stands.
+  const gone = whyClosed(origin);
+  if (gone !== null) return { why: `a frame: ${gone} by the user` };
+  if (whyHostBlocked(origin) !== null) return { why: "a frame of the server's own port, or of a link-local or metadata address" };
+  const own = await within(LIST_MS, inject(targetOf(tab_id, native), "MAIN", listDeclared, [false, is_native, MAX_TOOLS, MAX_HASHED]));
   const tools = [...toolsOf(native.result, "ISOLATED"), ...toolsOf(own?.result, "MAIN")];
   const n_unnamed = tools.length - tools.filter(isNamed).length;
   const unique = tools.filter((tool, n) => isNamed(tool) && tools.findIndex((other) => other.name === tool.name) === n);
   const where = frame_id === 0 ? "the page" : `a frame of ${origin}`;
   const failure = own?.result ? own.result.error : (own?.failure ?? "it did not come");
   const why = failure === undefined ? undefined : `${where}: its list of tools: ${String(failure).slice(0, 200)}`;
-  const hashed = await Promise.all(unique.map(async (tool) => ({ ...tool, origin, schema_hash: await hashOf(tool) })));
+  const hashed = await Promise.all(unique.map(async (tool) => ({ ...tool, origin, schema_hash: tool.is_large ? null : await hashOf(tool) })));
   return { origin, frame_id, target: targetOf(tab_id, native), tools: hashed, n_more: (native.result.n_more ?? 0) + (own?.result?.n_more ?? 0), n_unnamed, why };
 }
 
@@ -97,8 +101,8 @@ function toolsOf(told, world) {
   const all = Array.isArray(told?.tools) ? told.tools : [];
   return all
     .filter(isObject)
-    .map(({ way, name, title, description, schema, annotations }) => ({
-      world, way, name, description: typeof description === "string" ? description : undefined, title: typeof title === "string" && title !== "" ? title : undefined,
+    .map(({ way, name, title, description, schema, annotations, is_large }) => ({
+      world, way, name, is_large: is_large === true, description: typeof description === "string" ? description : undefined, title: typeof title === "string" && title !== "" ? title : undefined,
       // As it was told, to compare with; and what it means.
       raw: { description: description ?? null, schema: schema ?? null },
       schema: readSchema(schema), annotations: isObject(annotations) ? annotations : undefined,
