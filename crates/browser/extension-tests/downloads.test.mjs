@@ -12,6 +12,7 @@ globalThis.chrome = {
   runtime: { onConnect: event },
   storage: { session: new Area() },
   debugger: { onEvent: { addListener: (listener) => (heard = listener) }, onDetach: event },
+  runtime: { onConnect: event },
   downloads: { search: async () => items },
 };
 

@@ -284,10 +284,10 @@ globalThis.raincheckAgent ??= (() => {
     return { ...about(), parts: element ? textOf(element) : [] };
   }
 
-  /** `watches`: the document is watched for changes from now on. `part`: it is kept as the snapshot of that. */
+  /** `watches`: the document is watched for changes from now on, by this name. `part`: it is kept as the snapshot of that. */
   async function snapshot({ watches, part, ...args }) {
     const { inners, ...told } = await globalThis.raincheckOutline(args);
-    if (watches) begin(inners);
+    if (watches) begin(inners, watches);
     const kept = part ? keep({ text: told.text, part, is_cut: told.is_cut }) : {};
     return { ...about(), ...told, ...kept, document_id, last_ref: counter.last };
   }

@@ -11,9 +11,9 @@ import { trafficOf } from "../tabs/network.js";
 import { tryAttach } from "../tabs/sessions.js";
 import { dropAbsent } from "../commands/errors.js";
 import { call } from "./agents.js";
-import { compare, tell } from "./compare.js";
+import { changesBetween, linesOf } from "./between.js";
 import { masked } from "./masks.js";
-import { linesOf, outlineOf } from "./read.js";
+import { outlineOf } from "./read.js";
 
 // The outline is as long as it got by then; the rest is for what does not answer.
 const OUTLINE_MS = 800;
@@ -30,8 +30,9 @@ const MAX_FRAMES = 10;
 /** Does something, and where `changes` is asked for adds what that changed. */
 export async function withChanges({ changes }, run, act) {
   if (changes !== true) return await act();
-  await tryAttach(run.tab_id);
-  const before = await look(run, true).catch((error) => ({ why: `the page could not be read before: ${error.message}` }));
+  await within(limitOf(run, LOOK_MS), tryAttach(run.tab_id)).catch(() => {});
+  const name = crypto.randomUUID();
+  const before = await look(run, name).then((seen) => ({ ...seen, name })).catch((error) => ({ why: `the page could not be read before: ${error.message}` }));
   const result = await act();
   if (result === null || typeof result !== "object" || Array.isArray(result)) return result;
   const told = await since(before, result, run).catch((error) => ({ not_known: `the page could not be read after: ${error.message}` }));
@@ -42,14 +43,11 @@ async function since(before, { navigated }, run) {
   if (before.why && navigated !== true) return { not_known: before.why };
   await settle(run, before);
   if (openDialog(run.tab_id)) return { not_known: "a dialog is open; it is answered with interact {action: \"dialog\"}" };
-  const after = await look(run, false);
+  const after = await look(run);
   // It is watched no longer; that is waited for by nobody.
-  if (!before.why) for (const frame_id of watched(before)) call(run.tab_id, "unwatch", {}, frame_id).catch(() => {});
+  if (!before.why) for (const frame_id of watched(before)) call(run.tab_id, "unwatch", { name: before.name }, frame_id).catch(() => {});
   if (after.document_id !== before.document_id) return dropAbsent({ new_page: true, ...beginning(after, run) });
-  const [lines, now] = [before, after].map(({ text }) => linesOf(masked(run, text)));
-  const limits = { before_cut: before.is_cut, after_cut: after.is_cut, is_brief: true, max_lines: MAX_LINES, max_chars: MAX_CHARS };
-  const { text, n_untold, ...counts } = tell(lines, compare(lines, now), limits);
-  const left_out = [];
+  const { text, n_untold, left_out, ...counts } = changesBetween(run, before, after, { is_brief: true, max_lines: MAX_LINES, max_chars: MAX_CHARS });
   if (n_untold > 0) left_out.push(`${n_untold} more lines`);
   if (before.is_cut || after.is_cut) left_out.push("what changed further down: the page is too large to be compared whole");
   return dropAbsent({ ...counts, text: text === "" ? undefined : text, left_out: left_out.length > 0 ? left_out : undefined });
@@ -80,7 +78,7 @@ async function settle(run, before) {
   const until = performance.now() + limitOf(run, SETTLE_MS);
   while (!run.ended && performance.now() < until && !openDialog(run.tab_id)) {
     const { n_open, quiet_ms: idle_ms } = trafficOf(run.tab_id);
-    const asked = watched(before).map((frame_id) => within(ASK_MS, call(run.tab_id, "quiet", {}, frame_id)).catch(() => ({})));
+    const asked = watched(before).map((frame_id) => within(ASK_MS, call(run.tab_id, "quiet", { name: before.name }, frame_id)).catch(() => ({})));
     const [page, ...frames] = (await Promise.all(asked)).map(({ value }) => value);
     const is_new = page !== undefined && page.document_id !== before.document_id;
     const quiet_ms = Math.min(page?.quiet_ms ?? 0, ...frames.map((frame) => frame?.quiet_ms ?? Infinity));

@@ -46,15 +46,17 @@ export function apply(before, steps) {
 /**
  * The steps in words: `{added, removed, changed, text, n_untold}`. Lines begin with `+`, `-` or `~`; `@` names what the lines
  * after it are in. A change of indentation alone is none, and one of the focus alone where `is_brief`. What one outline was too
- * short to show is no change: `before_cut` and `after_cut` tell which was.
+ * short to show is no change: `before_cut` and `after_cut` tell which was, at its end; `unsure_before` and `unsure_after` are ranges of
+ * lines, `[from, to]`, in which what the other one lacks may be there all the same.
  */
-export function tell(before, steps, { before_cut = false, after_cut = false, is_brief = false, max_lines = Infinity, max_chars = Infinity } = {}) {
+export function tell(before, steps, { before_cut = false, after_cut = false, unsure_before = [], unsure_after = [], is_brief = false, max_lines = Infinity, max_chars = Infinity } = {}) {
   const counts = { "+": 0, "-": 0, "~": 0 };
   const told = { text: [], n_untold: 0, max_lines, left: max_chars, head: null };
   const last = steps.findLastIndex(({ op }) => op === "same" || op === "changed");
   // The lines that what comes next may be in, the innermost last.
   const parents = [];
-  let [at, depth] = [0, Infinity];
+  let [at, to, depth] = [0, 0, Infinity];
+  const isUnsure = (ranges, line) => ranges.some(([from, end]) => from <= line && line < end);
   const put = (sign, line) => {
     counts[sign]++;
     if (depthOf(line) < depth) [depth] = [depthOf(line), head(line, parents, told)];
@@ -69,14 +71,15 @@ export function tell(before, steps, { before_cut = false, after_cut = false, is_
       else depth = Infinity;
       enter(step.is, parents);
     } else if (step.op === "gone" && (n < last || !after_cut)) {
-      for (const line of step.lines) put("-", line);
+      for (const [i, line] of step.lines.entries()) if (!isUnsure(unsure_before, at + i)) put("-", line);
     } else if (step.op === "new" && (n < last || !before_cut)) {
-      for (const line of step.lines) {
-        put("+", line);
+      for (const [i, line] of step.lines.entries()) {
+        if (!isUnsure(unsure_after, to + i)) put("+", line);
         enter(line, parents);
       }
     }
     at += lengthOf(step);
+    to += step.op === "gone" ? 0 : step.op === "new" ? step.lines.length : lengthOf(step);
   }
   return { added: counts["+"], removed: counts["-"], changed: counts["~"], text: told.text.join("\n"), n_untold: told.n_untold };
 }

@@ -10,9 +10,10 @@ globalThis.raincheckKept ??= (() => {
   const document_id = `s${[...crypto.getRandomValues(new Uint8Array(4))].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   const kept = new Map();
   let n_kept = 0;
-  let watch = null;
+  const MAX_WATCHES = 8;
+  const watches = new Map();
 
-  /** Keeps a snapshot `{text, part, is_cut}`, in the place of the one with its name, and answers with that; the oldest are forgotten. */
+  /** Keeps a snapshot `{text, part, is_cut, frames?}`, in the place of the one with its name, and answers with that; the oldest are forgotten. */
   function keep({ snapshot_id = `${document_id}.${++n_kept}`, ...told }) {
     kept.set(snapshot_id, told);
     let chars = 0;
@@ -30,22 +31,34 @@ globalThis.raincheckKept ??= (() => {
     return { why: String(snapshot_id).split(".")[0] === document_id ? "forgotten" : "navigated" };
   }
 
-  /** Watches the document and what is inside it for changes. */
-  function begin(inners) {
-    watch?.observer.disconnect();
+  /** Watches the document and what is inside it for changes; each watch has a name, and ends by it. */
+  function begin(inners, name) {
+    unwatch({ name });
     const begun = performance.now();
-    const observer = new MutationObserver(() => {
+    const watch = { at: begun };
+    watch.observer = new MutationObserver(() => {
       watch.at = performance.now();
       // Whoever began may be gone.
-      if (watch.at - begun > MAX_WATCH_MS) observer.disconnect();
+      if (watch.at - begun > MAX_WATCH_MS) watch.observer.disconnect();
     });
-    watch = { observer, at: begun };
-    for (const root of [document, ...inners]) observer.observe(root, WATCHED);
+    watches.set(name, watch);
+    if (watches.size > MAX_WATCHES) unwatch({ name: watches.keys().next().value });
+    for (const root of [document, ...inners]) watch.observer.observe(root, WATCHED);
   }
 
   /** How long nothing has changed in what is watched. */
-  function quiet() {
+  function quiet({ name }) {
+    const watch = watches.get(name);
     return { document_id, quiet_ms: watch ? performance.now() - watch.at : 0 };
+  }
+
+  function unwatch({ name }) {
+    watches.get(name)?.observer.disconnect();
+    watches.delete(name);
+    return {};
+  }
+
+  return { document_id, quiet_ms: watch ? performance.now() - watch.at : 0 };
   }
 
   function unwatch() {

@@ -11,11 +11,13 @@
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
 import { textOfPdf } from "../pdf/text.js";
+import { whyClosed } from "../status/origins.js";
 import { unreadablePdf } from "../tabs/kinds.js";
 import { trafficOf } from "../tabs/network.js";
 import { attach, send, tryAttach } from "../tabs/sessions.js";
+import { whyHostBlocked } from "../tabs/urls.js";
 import { call } from "./agents.js";
-import { compare, tell } from "./compare.js";
+import { changesBetween } from "./between.js";
 import { frameAt, framesOf, ownFrames } from "./frames.js";
 import { masked } from "./masks.js";
 import { ask, askWhere, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
@@ -43,23 +45,21 @@ export async function snapshot({ since, max_nodes, max_bytes = MAX_BYTES, ...par
   await tryAttach(run.tab_id);
   const asked = { selector: part.selector, ref: part.ref, depth: part.depth };
   const earlier = since === undefined ? null : await earlierOne(run, since, asked);
-  const seen = await outlineOf(run, earlier?.part ?? asked, { max_nodes, max_bytes, is_kept: true });
-  // Before it is compared, which cuts lines.
-  const now = { ...seen, text: masked(run, seen.text) };
+  const now = await outlineOf(run, earlier?.part ?? asked, { max_nodes, max_bytes, is_kept: true });
   const { url, title, origin, snapshot_id } = now;
-  const changes = earlier?.text === undefined ? null : changesSince({ ...earlier, text: masked(run, earlier.text) }, now, max_bytes);
+  const changes = earlier?.text === undefined ? null : changesSince(run, earlier, now, max_bytes);
   const whole_because = since === undefined ? undefined : earlier?.why ?? (changes === null ? "changes_larger" : undefined);
-  const { text, ...counts } = changes ?? { text: now.text };
+  const { text, ...counts } = changes ?? { text: masked(run, now.text) };
   const left_out = [...now.left_out, ...(changes?.left_out ?? [])];
   const said = left_out.map((one) => `\n[left out: ${one}]`).join("");
   return dropAbsent({ url, title, origin, snapshot_id, whole_because, ...counts, text: text + said, left_out: left_out.length > 0 ? left_out : undefined });
 }
 
 /** What the page keeps is the outline with the frames in it. */
-async function keepWhole(run, told, frame_id, part, { text, is_cut }) {
+async function keepWhole(run, told, frame_id, part, { text, is_cut, frames }) {
   if (frame_id === 0 && text === told.text) return told.snapshot_id;
   const in_place_of = frame_id === 0 ? { snapshot_id: told.snapshot_id } : {};
-  const kept = await ask(run, "keep", { ...in_place_of, text, part, is_cut, frame_id: 0 }).catch(() => ({}));
+  const kept = await ask(run, "keep", { ...in_place_of, text, part, is_cut, frames, frame_id: 0 }).catch(() => ({}));
   return kept.snapshot_id;
 }
 
@@ -67,20 +67,17 @@ async function keepWhole(run, told, frame_id, part, { text, is_cut }) {
 async function earlierOne(run, since, asked) {
   const earlier = await ask(run, "recall", { snapshot_id: since, frame_id: 0 });
   if (earlier.why) return earlier;
+  // What the user closed meanwhile is not told, also not as what is gone.
+  if (earlier.frames?.some(({ url }) => whyHostBlocked(url, run.own_port) !== null || whyClosed(url) !== null)) return { why: "forgotten" };
   const is_same = Object.keys(asked).every((name) => asked[name] === undefined || asked[name] === earlier.part[name]);
   return is_same ? earlier : { why: "other_part" };
 }
 
 /** What changed, or null when that is not shorter than the whole. */
-function changesSince(earlier, now, max_bytes) {
-  const before = linesOf(earlier.text);
-  const { n_untold, ...told } = tell(before, compare(before, linesOf(now.text)), { before_cut: earlier.is_cut, after_cut: now.is_cut, max_chars: max_bytes });
+function changesSince(run, earlier, now, max_bytes) {
+  const { n_untold, ...told } = changesBetween(run, earlier, now, { max_chars: max_bytes });
   if (told.text.length >= now.text.length && told.text !== "") return null;
-  return { ...told, left_out: n_untold > 0 ? [`${n_untold} more lines that changed`] : [] };
-}
-
-export function linesOf(text) {
-  return text === "" ? [] : text.split("\n");
+  return { ...told, left_out: [...told.left_out, ...(n_untold > 0 ? [`${n_untold} more lines that changed`] : [])] };
 }
 
 /**
@@ -93,13 +90,13 @@ export async function outlineOf(run, part, { max_nodes, max_bytes, limit_ms = SN
   const limits = () => ({ max_nodes, max_bytes, after_ref, limit_ms: run.waitLimit(limit_ms), watches });
   const { value: told, frame_id } = await askWhere(run, "snapshot", { selector, ref, depth, ...limits(), part: is_kept ? part : undefined });
   const page = new Whole(run, told, (hole) => ({ depth: depth === undefined ? undefined : depth - hole.depth - 1, ...limits() }));
-  const whole = await page.outline(told, frame_id);
+  const { lines, frames } = await page.outline(told, frame_id);
   await keepLastRef(run.tab_id, page.last_ref);
   const left_out = [...told.left_out, ...page.left_out];
-  const { text, n_cut } = cutLines(whole, max_bytes, max_nodes);
+  const { text, n_cut } = cutLines(lines.join("\n"), max_bytes, max_nodes);
   if (n_cut > 0) left_out.push(`${n_cut} lines of frames, for which there was no room`);
   const { url, title, origin, document_id } = told;
-  const now = { url, title, origin, document_id, text, left_out, is_cut: told.is_cut || n_cut > 0, frame_ids: page.frame_ids };
+  const now = { url, title, origin, document_id, text, left_out, is_cut: told.is_cut || n_cut > 0, frame_ids: page.frame_ids, frames };
   return is_kept ? { ...now, snapshot_id: await keepWhole(run, told, frame_id, part, now) } : now;
 }
 
@@ -236,20 +233,32 @@ class Whole {
     this.last_ref = last_ref;
   }
 
+  /** `{lines, frames}`, as `changesBetween` takes them. */
   async outline(told, frame_id, nesting = 0) {
-    const lines = told.text.split("\n");
     const inner = await Promise.all(told.holes.map((hole) => this.#read("snapshot", hole, frame_id, nesting)));
-    for (const [n, hole] of [...told.holes.entries()].reverse()) {
+    const own = told.text === "" ? [] : told.text.split("\n");
+    const [lines, frames] = [[], []];
+    let at = 0;
+    for (const [n, hole] of told.holes.entries()) {
       const { frame, value, why } = inner[n];
-      lines[hole.line] += ` (${frame ? `origin ${frame.origin}` : "of another origin"}${why ? `; ${why}` : ""})`;
-      if (!value) continue;
-      this.last_ref = Math.max(this.last_ref, value.last_ref);
-      this.left_out.push(...value.left_out.map((one) => `in the frame of ${frame.origin}: ${one}`));
-      const text = await this.outline(value, frame.frame_id, nesting + 1);
-      const indent = "  ".repeat(Math.min(hole.depth + 1, 30));
-      if (text !== "") lines.splice(hole.line + 1, 0, ...text.split("\n").map((line) => indent + line));
+      while (at <= hole.line) lines.push(own[at++]);
+      lines[lines.length - 1] += ` (${frame ? `origin ${frame.origin}` : "of another origin"}${why ? `; ${why}` : ""})`;
+      const noted = { line: lines.length - 1, frame_id: frame?.frame_id, place: `${frame_id}/${hole.path}`, name: frame?.origin ?? "another origin", url: frame?.url ?? hole.url, is_whole: value !== undefined && !value.is_cut };
+      frames.push(noted);
+      if (value) await this.#put(value, frame, hole, { lines, frames }, nesting);
+      noted.end = lines.length;
     }
-    return lines.join("\n");
+    while (at < own.length) lines.push(own[at++]);
+    return { lines, frames };
+  }
+
+  async #put(value, frame, hole, { lines, frames }, nesting) {
+    this.last_ref = Math.max(this.last_ref, value.last_ref);
+    this.left_out.push(...value.left_out.map((one) => `in the frame of ${frame.origin}: ${one}`));
+    const inside = await this.outline(value, frame.frame_id, nesting + 1);
+    for (const each of inside.frames) frames.push({ ...each, line: each.line + lines.length, end: each.end + lines.length });
+    const indent = "  ".repeat(Math.min(hole.depth + 1, 30));
+    for (const line of inside.lines) lines.push(indent + line);
   }
 
   async text(told, frame_id, nesting = 0) {
