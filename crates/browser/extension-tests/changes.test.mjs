@@ -152,6 +152,7 @@ test("a snapshot tells no lines of a frame whose origin was closed meanwhile", a
   };
   const close = (...closed) => setOrigins({ mode: "all_but", closed, open: [] }, { local: { set: async () => {} } });
   assert.equal((await snapshot({}, run())).snapshot_id, "s1.1");
+  assert.doesNotMatch(JSON.stringify([...kept.values()]), /Total/, "what a frame holds is not put into the page around it");
   assert.equal((await snapshot({ since: "s1.1" }, run())).whole_because, undefined);
   await close("pay.example");
   const told = await snapshot({ since: "s1.1" }, run());

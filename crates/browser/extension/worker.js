@@ -8,6 +8,7 @@ import { Journal } from "./commands/journal.js";
 import { Runner } from "./commands/runner.js";
 import { isOwnPage, post } from "./link/server.js";
 import { watchMasks } from "./page/masks.js";
+import { watchWholes } from "./page/wholes.js";
 import { Desk } from "./status/desk.js";
 import * as callers from "./tabs/callers.js";
 import { watchConsole } from "./tabs/console.js";
@@ -59,6 +60,7 @@ emulation.watchEmulation();
 trace.watchTrace();
 watchNavigation();
 watchMasks();
+watchWholes();
 watchTabs();
 sendEventsWith(async (batch) => (await send("/events", batch)).status);
 

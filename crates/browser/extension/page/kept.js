@@ -13,7 +13,7 @@ globalThis.raincheckKept ??= (() => {
   const MAX_WATCHES = 8;
   const watches = new Map();
 
-  /** Keeps a snapshot `{text, part, is_cut, frames?}`, in the place of the one with its name, and answers with that; the oldest are forgotten. */
+  /** Keeps a snapshot `{text, part, is_cut}`, or that it is kept elsewhere, in the place of the one with its name, and answers with that; the oldest are forgotten. */
   function keep({ snapshot_id = `${document_id}.${++n_kept}`, ...told }) {
     kept.set(snapshot_id, told);
     let chars = 0;

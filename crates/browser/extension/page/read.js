@@ -21,6 +21,7 @@ import { changesBetween } from "./between.js";
 import { frameAt, framesOf, ownFrames } from "./frames.js";
 import { masked } from "./masks.js";
 import { ask, askWhere, keepLastRef, lastRef, pick, reach, until } from "./reach.js";
+import { keepWhole, recallWhole } from "./wholes.js";
 
 const QUALITY = 60;
 const MAX_EDGE = 1568;
@@ -55,17 +56,19 @@ export async function snapshot({ since, max_nodes, max_bytes = MAX_BYTES, ...par
   return dropAbsent({ url, title, origin, snapshot_id, whole_because, ...counts, text: text + said, left_out: left_out.length > 0 ? left_out : undefined });
 }
 
-/** What the page keeps is the outline with the frames in it. */
-async function keepWhole(run, told, frame_id, part, { text, is_cut, frames }) {
-  if (frame_id === 0 && text === told.text) return told.snapshot_id;
+/** The page keeps what is its own, and the name of what holds more. */
+async function nameOf(run, told, frame_id, part, { text, is_cut, frames }) {
+  if (frame_id === 0 && frames.length === 0 && text === told.text) return told.snapshot_id;
   const in_place_of = frame_id === 0 ? { snapshot_id: told.snapshot_id } : {};
-  const kept = await ask(run, "keep", { ...in_place_of, text, part, is_cut, frames, frame_id: 0 }).catch(() => ({}));
-  return kept.snapshot_id;
+  const { snapshot_id } = await ask(run, "keep", { ...in_place_of, text: "", is_elsewhere: true, frame_id: 0 }).catch(() => ({}));
+  if (snapshot_id !== undefined) keepWhole(run.tab_id, snapshot_id, { text, part, is_cut, frames });
+  return snapshot_id;
 }
 
 /** An earlier snapshot, of which part of the page it is, or `{why}` there is nothing to compare with. */
 async function earlierOne(run, since, asked) {
-  const earlier = await ask(run, "recall", { snapshot_id: since, frame_id: 0 });
+  const named = await ask(run, "recall", { snapshot_id: since, frame_id: 0 });
+  const earlier = named.is_elsewhere ? recallWhole(run.tab_id, since) : named;
   if (earlier.why) return earlier;
   // What the user closed meanwhile is not told, also not as what is gone.
   if (earlier.frames?.some(({ url }) => whyHostBlocked(url, run.own_port) !== null || whyClosed(url) !== null)) return { why: "forgotten" };
@@ -97,7 +100,7 @@ export async function outlineOf(run, part, { max_nodes, max_bytes, limit_ms = SN
   if (n_cut > 0) left_out.push(`${n_cut} lines of frames, for which there was no room`);
   const { url, title, origin, document_id } = told;
   const now = { url, title, origin, document_id, text, left_out, is_cut: told.is_cut || n_cut > 0, frame_ids: page.frame_ids, frames };
-  return is_kept ? { ...now, snapshot_id: await keepWhole(run, told, frame_id, part, now) } : now;
+  return is_kept ? { ...now, snapshot_id: await nameOf(run, told, frame_id, part, now) } : now;
 }
 
 export async function pageText({ selector, ref }, run) {
