@@ -107,7 +107,7 @@ fn the_list_of_all_tools_costs_a_model_at_most_nine_kilobytes() {
     let said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let list = said.map_while(Result::ok).find(|line| line.contains(r#""tools":["#));
     let list = list.expect("a list");
-    assert!(list.len() <= 9 * 1024, "{} bytes", list.len());
+    assert!(list.len() <= 8 * 1024, "{} bytes", list.len());
     drop(input);
     assert!(child.wait().expect("it ends").success());
 }

@@ -30,7 +30,7 @@ pub(super) const DEFINITION: Definition = Definition {
                   in the queue is cancelled at once; a running script is stopped and its tab lives on \
                   (cancel_requested until then); one that awaits may go on, which is told: reload: true ends it. \
                   acknowledged is false when it had already ended.",
-    schema: r#"{"type":"object","properties":{"correlation_id":{"type":"string"},"all":{"type":"boolean"},"tab_id":{"type":"integer"},"reload":{"type":"boolean","description":"Loads the command's page anew if it still shows and the command may go on there"},"reason":{"type":"string"}},"additionalProperties":false}"#,
+    schema: r#"{"type":"object","properties":{"correlation_id":{"type":"string"},"all":{"type":"boolean"},"tab_id":{"type":"integer"},"reload":{"type":"boolean","description":"Loads its page anew where it may go on"},"reason":{"type":"string"}},"additionalProperties":false}"#,
     hints: Hints { read_only: false, destructive: true, idempotent: true, open_world: false },
 };
 
