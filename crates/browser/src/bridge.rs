@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use raincheck_core::error::{Error, Guarantee, Kind};
-use raincheck_core::ids::{Fence, LaneId, TaskId};
+use raincheck_core::ids::{Fence, LaneId, Spelling, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::task::Outcome;
@@ -377,7 +377,7 @@ impl Browser {
 
     /// Hears one item of a post. The verdict waits for the commit that it tells of [DUR-1].
     pub(crate) async fn hear(&self, said: Said) -> Verdict {
-        let Said { id, attempt, fence, word } = said;
+        let Said { id, attempt, fence, tab_id, word } = said;
         let addressee = self.outbox().addressee(id, fence, attempt);
         match addressee {
             Addressee::Stale => self.verdict_of_stale(id).await,
@@ -397,11 +397,15 @@ impl Browser {
                     verdict
                 }
                 Word::Ended(outcome) => {
-                    let outcome = self.kept(&what, save_to, outcome).await;
-                    let expected = state_of(&outcome);
+                    // Before its output is saved, which may take long: the same word that comes again waits for
+                    // that, and does not save it a second time.
                     self.step(id, Move::End);
-                    if let Err(unsent) = reports.send(Report::Ended(outcome)) {
-                        let Report::Ended(outcome) = unsent.0 else { return Verdict::Unavailable };
+                    let outcome = self.kept(id, &what, save_to, outcome).await;
+                    let expected = state_of(&outcome);
+                    if let Err(unsent) = reports.send(Report::Ended(outcome, tab_id)) {
+                        let Report::Ended(outcome, _) = unsent.0 else {
+                            return Verdict::Unavailable;
+                        };
                         return self.tell(id, fence, Word::Ended(outcome)).await;
                     }
                     if timeout(PATIENCE, recorded.cancelled()).await.is_err() {
@@ -468,12 +472,18 @@ impl Browser {
     }
 
     /// Makes an outcome what its task keeps: shaped, or where its output was saved.
-    async fn kept(&self, what: &str, save_to: Option<SaveTo>, outcome: Outcome) -> Outcome {
+    async fn kept(
+        &self,
+        id: TaskId,
+        what: &str,
+        save_to: Option<SaveTo>,
+        outcome: Outcome,
+    ) -> Outcome {
         let outcome = shape::shaped(what, outcome, self.port());
         let Some(to) = save_to else { return shape::beside(outcome) };
         let root = self.settings().files_dir.clone();
-        let what = what.to_owned();
-        blocking(move || saving::saved(root.as_deref(), &to, &what, outcome))
+        let (what, mark) = (what.to_owned(), id.spell(Spelling::Correlation));
+        blocking(move || saving::saved((root.as_deref(), &mark), &to, &what, outcome))
             .await
             .unwrap_or_else(|error| Outcome::Failed(error.with_guarantee(Guarantee::Executed)))
     }
@@ -500,7 +510,7 @@ impl Browser {
         };
         let Some(payload) = view.payload else { return Ok(outcome) };
         let order = Order::of(record.task.tool.as_str(), &record.task.lane, &payload.inputs)?;
-        Ok(self.kept(&order.what, order.save_to, outcome).await)
+        Ok(self.kept(id, &order.what, order.save_to, outcome).await)
     }
 }
 

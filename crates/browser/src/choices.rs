@@ -96,10 +96,17 @@ impl Choices {
         self.chosen.insert(caller.clone(), (by, choice));
     }
 
-    /// Notes that a caller gives a command now.
+    /// Notes that a caller gives a command now. With too many callers the one that was heard of longest ago is
+    /// forgotten.
     pub(crate) fn hear(&mut self, caller: Caller, now: Instant) {
         self.heard.insert(caller, now);
         self.heard.retain(|_, at| now.saturating_duration_since(*at) < IN_USE);
+        if self.heard.len() > MAX {
+            let oldest = self.heard.iter().min_by_key(|(_, at)| **at);
+            if let Some(oldest) = oldest.map(|(caller, _)| caller.clone()) {
+                self.heard.remove(&oldest);
+            }
+        }
     }
 
     /// Returns the tabs of the other callers that gave a command not long ago.
@@ -175,6 +182,17 @@ mod tests {
         assert_eq!(of(&choices, &new, IN_USE), [0; 0]);
         choices.hear(new, begin + IN_USE * 2);
         assert_eq!(choices.heard.len(), 1);
+    }
+
+    #[test]
+    fn with_too_many_callers_the_one_heard_of_longest_ago_is_forgotten() {
+        let mut choices = Choices::default();
+        let begin = Instant::now();
+        for n in 0..=MAX {
+            choices.hear(caller(n, ""), begin + Duration::from_millis(n as u64));
+        }
+        assert_eq!(choices.heard.len(), MAX);
+        assert!(!choices.heard.contains_key(&caller(0, "")));
     }
 
     #[test]

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use raincheck_core::content::Content;
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
-use raincheck_core::reply::Reply;
 use raincheck_core::task::Outcome;
 use raincheck_runtime::{Attempt, Executor, StartReport, StopReason, TaskContext};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -244,11 +242,12 @@ impl<'a> Run<'a> {
                 }
                 Step::On
             }
-            Report::Ended(outcome) => {
+            Report::Ended(outcome, tab) => {
                 // Any word about a command says that it was taken on.
                 self.accept().await;
                 self.has_ended = true;
-                if let (Some(caller), Some(tab)) = (&self.finds_tab, tab_of(&outcome)) {
+                // However it ended: the extension takes it for the caller's from now on.
+                if let (Some(caller), Some(tab)) = (&self.finds_tab, tab) {
                     self.bridge.found(caller, self.context.id(), tab);
                 }
                 Step::End(outcome)
@@ -344,13 +343,6 @@ impl<'a> Run<'a> {
 fn not_stopped() -> Error {
     let words = "it was asked to stop, and the browser has not said that it did: it may still go on in its page";
     Error::new(Kind::PeerLost, words).with_guarantee(Guarantee::Unknown).with_hint(wire::END_IT)
-}
-
-/// Returns the tab that a command was done in.
-fn tab_of(outcome: &Outcome) -> Option<i64> {
-    let Outcome::Succeeded(parts) = outcome else { return None };
-    let Content::Json(json) = parts.first()? else { return None };
-    json.read::<Reply<'_>>().ok()?.target
 }
 
 impl Drop for Run<'_> {

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
-use raincheck_loopback::artifacts::{create_beneath, open_beneath};
+use raincheck_loopback::artifacts::{create_beneath, name_beneath, open_beneath, remove_beneath};
 
 /// The largest file that is uploaded, in bytes.
 pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -59,21 +59,19 @@ pub(crate) fn check_new(field: &str, root: Option<&Path>, name: &str) -> Result<
 }
 
 /// Saves output as a new file, and returns where it is. What was saved there already, when the same answer
-/// came before, stays. Works with blocking calls.
-pub(crate) fn save(root: Option<&Path>, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+/// came before, stays. `mark` is one that no other command has. Works with blocking calls.
+pub(crate) fn save(
+    root: Option<&Path>,
+    name: &str,
+    mark: &str,
+    bytes: &[u8],
+) -> Result<PathBuf, Error> {
     const FIELD: &str = "save_to";
     let (root, name) = place(FIELD, root, name)?;
     let path = root.join(&name);
-    match create_beneath(root, &name) {
-        Ok(mut file) => {
-            let written = file.write_all(bytes).and_then(|()| file.sync_all());
-            written.map_err(|error| {
-                // Half a file is no output.
-                let _ = std::fs::remove_file(&path);
-                refused(FIELD, &error)
-            })?;
-            Ok(path)
-        }
+    let write = |file: &mut File| file.write_all(bytes).map(|()| bytes.len() as u64);
+    match put(root, &name, mark, write) {
+        Ok(_) => Ok(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_same = open_beneath(root, &name).and_then(|file| holds(file, bytes));
             if is_same.unwrap_or(false) { Ok(path) } else { Err(refused(FIELD, &error)) }
@@ -83,8 +81,13 @@ pub(crate) fn save(root: Option<&Path>, name: &str, bytes: &[u8]) -> Result<Path
 }
 
 /// Copies a file from elsewhere on the disk, as a new file, and returns where it is and its bytes. The same copy
-/// made twice is one file. Works with blocking calls.
-pub(crate) fn copy(root: Option<&Path>, name: &str, from: &Path) -> Result<(PathBuf, u64), Error> {
+/// made twice is one file. `mark` is one that no other command has. Works with blocking calls.
+pub(crate) fn copy(
+    root: Option<&Path>,
+    name: &str,
+    mark: &str,
+    from: &Path,
+) -> Result<(PathBuf, u64), Error> {
     const FIELD: &str = "save_to";
     let unread = |error: &io::Error| {
         let words = format!("the file of the download {}", cause_of(error));
@@ -104,23 +107,40 @@ pub(crate) fn copy(root: Option<&Path>, name: &str, from: &Path) -> Result<(Path
     }
     let (root, name) = place(FIELD, root, name)?;
     let path = root.join(&name);
-    match create_beneath(root, &name) {
-        Ok(mut file) => {
-            let copied = io::copy(&mut (&mut source).take(MAX_COPY), &mut file);
-            let written = copied.and_then(|bytes| file.sync_all().map(|()| bytes));
-            let bytes = written.map_err(|error| {
-                // Half a file is no output.
-                let _ = std::fs::remove_file(&path);
-                refused(FIELD, &error)
-            })?;
-            Ok((path, bytes))
-        }
+    let write = |file: &mut File| io::copy(&mut (&mut source).take(MAX_COPY), file);
+    match put(root, &name, mark, write) {
+        Ok(bytes) => Ok((path, bytes)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let source = open().map_err(|error| unread(&error))?;
             let is_same = open_beneath(root, &name).and_then(|file| are_same(file, source));
             if is_same.unwrap_or(false) { Ok((path, size)) } else { Err(refused(FIELD, &error)) }
         }
         Err(error) => Err(refused(FIELD, &error)),
     }
+}
+
+/// Makes a new file whole or not at all: it has its name once all of it is on the disk. What a server that was
+/// killed left of the same command is taken away.
+fn put(
+    root: &Path,
+    name: &Path,
+    mark: &str,
+    write: impl FnOnce(&mut File) -> io::Result<u64>,
+) -> io::Result<u64> {
+    if root.join(name).symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let part = name.with_file_name(format!(".{mark}.part"));
+    // There is none, as a rule.
+    let _ = remove_beneath(root, &part);
+    let mut file = create_beneath(root, &part)?;
+    let written = write(&mut file).and_then(|bytes| file.sync_all().map(|()| bytes));
+    let file_name = name.file_name().unwrap_or_default();
+    let is_put = written.and_then(|bytes| name_beneath(root, &part, file_name).map(|()| bytes));
+    if is_put.is_err() {
+        let _ = remove_beneath(root, &part);
+    }
+    is_put
 }
 
 fn are_same(one: File, other: File) -> io::Result<bool> {
@@ -159,7 +179,10 @@ fn place<'r>(
     let path = if path.is_absolute() { path.strip_prefix(root).ok() } else { Some(path) };
     let is_plain = |path: &&Path| {
         let fits = |it: Component<'_>| matches!(it, Component::Normal(_) | Component::CurDir);
-        path.file_name().is_some() && path.components().all(fits)
+        let is_odd = |it: Component<'_>| it.as_os_str().to_str().is_none_or(is_special);
+        path.file_name().is_some()
+            && path.components().all(fits)
+            && !(cfg!(windows) && path.components().any(is_odd))
     };
     match path.filter(is_plain) {
         Some(path) => Ok((root, path.to_owned())),
@@ -169,6 +192,18 @@ fn place<'r>(
             Err(Error::new(Kind::InvalidParams, words).with_hint("give a path below files_dir"))
         }
     }
+}
+
+/// Tells whether Windows takes a name for a device or a stream, or for another name.
+fn is_special(name: &str) -> bool {
+    const DEVICES: &[&str] = &["con", "prn", "aux", "nul", "conin$", "conout$"];
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
+    let mut digits = port.unwrap_or_default().chars();
+    let is_digit = |it: char| it.is_ascii_digit() || matches!(it, '\u{b9}' | '\u{b2}' | '\u{b3}');
+    let is_port = digits.next().is_some_and(is_digit) && digits.next().is_none();
+    let is_other = name != "." && name.ends_with(['.', ' ']);
+    name.contains(':') || is_other || is_port || DEVICES.contains(&&*stem)
 }
 
 /// What is said of a file that cannot be opened or made; of any other cause, what is wrong as a rule.
@@ -216,7 +251,7 @@ mod tests {
             let error = read("files[0]", root, name).expect_err(name);
             assert_eq!(error.kind, Kind::InvalidParams, "{name}");
             assert!(error.message.contains("files[0]"), "{error}");
-            assert!(save(root, name, b"x").is_err(), "{name}");
+            assert!(save(root, name, "t", b"x").is_err(), "{name}");
         }
         let error = read("files[0]", None, "a.txt").expect_err("no folder");
         assert_eq!(error.kind, Kind::Unauthorized);
@@ -239,7 +274,7 @@ mod tests {
             assert!(read("files[0]", Some(&root), name).is_err(), "{name}");
         }
         for name in ["way/new", "file", "dangling"] {
-            assert!(save(Some(&root), name, b"x").is_err(), "{name}");
+            assert!(save(Some(&root), name, "t", b"x").is_err(), "{name}");
         }
         assert_eq!(std::fs::read(out.join("secret")).expect("there"), b"outside");
         assert!(!out.join("new").exists());
@@ -250,13 +285,47 @@ mod tests {
         // [BROWSER-40]
         let dir = tempfile::tempdir().expect("a folder");
         let root = Some(dir.path());
-        let path = save(root, "deep/er/page.txt", b"text").expect("saved");
+        let path = save(root, "deep/er/page.txt", "t", b"text").expect("saved");
         assert_eq!(std::fs::read(&path).expect("there"), b"text");
-        assert_eq!(save(root, "deep/er/page.txt", b"text").expect("the same"), path);
-        assert!(save(root, "deep/er/page.txt", b"other").is_err());
-        assert!(save(root, "deep/er/page.txt", b"text and more").is_err());
+        assert_eq!(save(root, "deep/er/page.txt", "t", b"text").expect("the same"), path);
+        assert!(save(root, "deep/er/page.txt", "t", b"other").is_err());
+        assert!(save(root, "deep/er/page.txt", "t", b"text and more").is_err());
         assert_eq!(std::fs::read(&path).expect("there"), b"text");
         assert!(check_new("save_to", root, "deep/er/page.txt").is_err());
         assert!(check_new("save_to", root, "deep/er/other.txt").is_ok());
+    }
+
+    #[test]
+    fn what_a_server_that_was_killed_left_half_done_is_done_anew_and_leaves_nothing_behind() {
+        // [BROWSER-40, BROWSER-49]
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().join("named");
+        std::fs::create_dir(&root).expect("made");
+        let from = dir.path().join("tea.bin");
+        std::fs::write(&from, "all of it").expect("written");
+        for name in ["copied", "saved"] {
+            std::fs::write(root.join(".t.part"), "all").expect("half");
+            match name {
+                "copied" => drop(copy(Some(&root), name, "t", &from).expect("copied")),
+                _ => drop(save(Some(&root), name, "t", b"all of it").expect("saved")),
+            }
+            assert_eq!(std::fs::read(root.join(name)).expect("there"), b"all of it");
+        }
+        let mut left: Vec<_> = std::fs::read_dir(&root).expect("a folder").flatten().collect();
+        left.sort_by_key(std::fs::DirEntry::file_name);
+        let left: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
+        assert_eq!(left, ["copied", "saved"]);
+    }
+
+    #[test]
+    fn names_that_are_no_files_on_windows_are_known() {
+        for name in
+            ["NUL", "nul.txt", "COM1", "lpt9.log", "a.txt:x", "a.", "a ", "Con .txt", "COM\u{b9}"]
+        {
+            assert!(is_special(name), "{name}");
+        }
+        for name in ["nullable", "COM", "COM10", "a.txt", ".a", "console.log"] {
+            assert!(!is_special(name), "{name}");
+        }
     }
 }

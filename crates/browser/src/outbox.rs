@@ -39,8 +39,8 @@ pub(crate) enum Report {
     Accepted(oneshot::Sender<Verdict>),
     /// It is at work.
     Progress(Option<Progress>, Option<Json>),
-    /// It is done.
-    Ended(Outcome),
+    /// It is done, in this tab.
+    Ended(Outcome, Option<i64>),
     /// It surely never began with it.
     GivenBack,
     /// It is there and has not said yet whether it still has it.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::files;
 use crate::told;
@@ -57,6 +58,12 @@ impl Saved {
 /// What answers with a file, and has nothing to save without one.
 const ANSWER_WITH_FILE: &[&str] = &["screenshot", "pdf", "trace_stop"];
 
+/// How much was saved from memory, for a mark of each.
+static N_SAVED: AtomicU64 = AtomicU64::new(0);
+
+/// The most bytes that are quoted of why a download did not complete.
+const MAX_CAUSE: usize = 200;
+
 /// One download, as the extension tells it.
 #[derive(Deserialize)]
 struct Download {
@@ -69,13 +76,17 @@ struct Download {
 
 impl Download {
     /// Copies the file to where it was asked for.
-    fn copied(self, root: Option<&Path>, name: &str) -> Result<Saved, Error> {
-        if self.state != "complete" {
-            let why = self.error.as_deref().unwrap_or("it goes on; give a longer timeout_ms");
-            let words = format!("the download is `{}`: {why}", text::clip(&self.state, 40));
-            return Err(Error::new(Kind::ToolFailed, words));
+    fn copied(self, root: Option<&Path>, name: &str, mark: &str) -> Result<Saved, Error> {
+        if self.state == "in_progress" {
+            return Err(Error::new(Kind::ToolFailed, "the download goes on")
+                .with_hint("give a longer timeout_ms"));
         }
-        let (path, bytes) = files::copy(root, name, &self.path)?;
+        if self.state != "complete" {
+            let why = self.error.unwrap_or(self.state);
+            return Err(Error::new(Kind::ToolFailed, "the download did not complete")
+                .with_quoted(text::clip(&why, MAX_CAUSE), None));
+        }
+        let (path, bytes) = files::copy(root, name, mark, &self.path)?;
         Ok(Saved {
             url: self.url,
             mime: self.mime,
@@ -86,11 +97,16 @@ impl Download {
     }
 }
 
-/// Saves the output of a command that succeeded under a name below `root`; the answer says where. Works with
-/// blocking calls.
-pub(crate) fn saved(root: Option<&Path>, to: &SaveTo, what: &str, outcome: Outcome) -> Outcome {
+/// Saves the output of a command that succeeded under a name below the folder of `place`; the answer says where. The
+/// other part of `place` is a mark that no other command has. Works with blocking calls.
+pub(crate) fn saved(
+    place: (Option<&Path>, &str),
+    to: &SaveTo,
+    what: &str,
+    outcome: Outcome,
+) -> Outcome {
     let Outcome::Succeeded(parts) = outcome else { return outcome };
-    match save(root, to, what, &parts) {
+    match save(place, to, what, &parts) {
         Ok(json) => Outcome::Succeeded(vec![Content::Json(json)]),
         Err(error) => Outcome::Failed(error.with_guarantee(Guarantee::Executed)),
     }
@@ -104,7 +120,9 @@ pub(crate) fn remembered(
 ) -> Result<Outcome, Error> {
     let Outcome::Succeeded(parts) = answer else { return Ok(answer.clone()) };
     let Some(Content::Json(json)) = parts.first() else { return Ok(answer.clone()) };
-    let path = files::save(root, name, json.get().as_bytes())?;
+    let n = N_SAVED.fetch_add(1, Ordering::Relaxed);
+    let mark = format!("memory-{}-{n}", std::process::id());
+    let path = files::save(root, name, &mark, json.get().as_bytes())?;
     let told = Saved {
         saved_to: path.to_string_lossy().into_owned(),
         bytes: json.get().len(),
@@ -113,8 +131,13 @@ pub(crate) fn remembered(
     told::told(&told)
 }
 
-fn save(root: Option<&Path>, to: &SaveTo, what: &str, parts: &[Content]) -> Result<Json, Error> {
-    let name = &*to.name;
+fn save(
+    place: (Option<&Path>, &str),
+    to: &SaveTo,
+    what: &str,
+    parts: &[Content],
+) -> Result<Json, Error> {
+    let ((root, mark), name) = (place, &*to.name);
     let unread =
         |error: &dyn std::fmt::Display| Error::new(Kind::InvalidResponse, error.to_string());
     let mut reply = Reply::default();
@@ -124,7 +147,7 @@ fn save(root: Option<&Path>, to: &SaveTo, what: &str, parts: &[Content]) -> Resu
     let raw = reply.result.map_or("null", RawValue::get);
     if what == "downloads" && to.is_one {
         let download: Download = serde_json::from_str(raw).map_err(|_| not_understood())?;
-        let told = Json::of(&download.copied(root, name)?).map_err(|error| unread(&error))?;
+        let told = Json::of(&download.copied(root, name, mark)?).map_err(|error| unread(&error))?;
         let reply = Reply { result: Some(told.raw()), ..reply };
         return reply.to_json().map_err(|error| unread(&error));
     }
@@ -138,7 +161,7 @@ fn save(root: Option<&Path>, to: &SaveTo, what: &str, parts: &[Content]) -> Resu
     }
     let words = text_of(raw);
     let bytes = file.unwrap_or_else(|| words.as_deref().unwrap_or(raw).as_bytes());
-    let path = files::save(root, name, bytes)?;
+    let path = files::save(root, name, mark, bytes)?;
     (told.saved_to, told.bytes) = (path.to_string_lossy().into_owned(), bytes.len());
     let told = match (what, file) {
         // The file is beside the summary, not in its place.
@@ -205,7 +228,7 @@ mod tests {
         {
             let name = format!("{n}.out");
             let Outcome::Succeeded(told) =
-                saved(root, &to(&name, false), "page_text", Outcome::Succeeded(parts))
+                saved((root, "t"), &to(&name, false), "page_text", Outcome::Succeeded(parts))
             else {
                 panic!("{wanted}");
             };
@@ -219,11 +242,12 @@ mod tests {
 
     #[test]
     fn output_that_cannot_be_saved_says_that_the_command_was_executed() {
-        let outcome = saved(None, &to("a", false), "page_text", Outcome::Succeeded(replied("1")));
+        let outcome =
+            saved((None, "t"), &to("a", false), "page_text", Outcome::Succeeded(replied("1")));
         let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
         assert_eq!(error.guarantee(), Some(Guarantee::Executed));
         let failed = Outcome::Failed(Error::new(Kind::ToolFailed, "it failed"));
-        assert_eq!(saved(None, &to("a", false), "page_text", failed.clone()), failed);
+        assert_eq!(saved((None, "t"), &to("a", false), "page_text", failed.clone()), failed);
     }
 
     #[test]
@@ -231,6 +255,7 @@ mod tests {
         // [BROWSER-40, BROWSER-49]
         let dir = tempfile::tempdir().expect("a folder");
         let list = r#"[{"path":"/etc/passwd","state":"complete"}]"#;
+        let place = (Some(dir.path()), "t");
         let asked = [
             ("downloads", list),
             ("downloads", "null"),
@@ -239,8 +264,7 @@ mod tests {
         ];
         for (what, result) in asked {
             let answer = Outcome::Succeeded(replied(result));
-            let Outcome::Failed(error) = saved(Some(dir.path()), &to("a", true), what, answer)
-            else {
+            let Outcome::Failed(error) = saved(place, &to("a", true), what, answer) else {
                 panic!("{what}: {result}")
             };
             assert_eq!(error.kind, Kind::PeerIncompatible, "{what}");
@@ -263,7 +287,7 @@ mod tests {
             Outcome::Succeeded(replied(&row.to_string()))
         };
         let save = |name: &str, outcome: Outcome| {
-            saved(Some(&root), &to(name, name != "list"), "downloads", outcome)
+            saved((Some(&*root), "t"), &to(name, name != "list"), "downloads", outcome)
         };
         for (state, path) in [("in_progress", &*put), ("complete", dir.path())] {
             let Outcome::Failed(error) = save("a", download(state, path)) else {
@@ -282,6 +306,15 @@ mod tests {
         std::fs::write(&put, "mate").expect("written");
         let other = save("a/tea", download("complete", &put));
         assert!(matches!(other, Outcome::Failed(_)), "written over: {other:?}");
+        // Its words are the page's or the browser's, and only quoted.
+        let Outcome::Failed(error) = save("b", {
+            let row = serde_json::json!({ "path": "/x", "state": "PLANTED", "error": "PLANTED" });
+            Outcome::Succeeded(replied(&row.to_string()))
+        }) else {
+            panic!("saved")
+        };
+        assert!(!error.message.contains("PLANTED"), "[SEC-10] {error}");
+        assert_eq!(error.quoted.as_deref().map(|quoted| &*quoted.text), Some("PLANTED"));
         // The list is saved as a list.
         let list = Outcome::Succeeded(replied(r#"[{"path":"/etc/passwd","state":"complete"}]"#));
         assert!(matches!(save("list", list), Outcome::Succeeded(_)));
@@ -289,8 +322,12 @@ mod tests {
 
         let mut traced = replied(r#"{"duration_ms":5,"mime":"application/gzip","events":2}"#);
         traced.push(Content::Binary { mime: "application/gzip".into(), data: b"zip"[..].into() });
-        let traced =
-            saved(Some(&root), &to("t.gz", false), "trace_stop", Outcome::Succeeded(traced));
+        let traced = saved(
+            (Some(&*root), "t"),
+            &to("t.gz", false),
+            "trace_stop",
+            Outcome::Succeeded(traced),
+        );
         let Outcome::Succeeded(told) = traced else { panic!("{traced:?}") };
         let [Content::Json(json)] = told.as_slice() else { panic!("{told:?}") };
         for words in [r#""duration_ms":5"#, r#""events":2"#, "t.gz", r#""bytes":3"#] {

@@ -136,6 +136,8 @@ pub(crate) struct Said {
     pub(crate) id: TaskId,
     pub(crate) attempt: Option<u32>,
     pub(crate) fence: Option<Fence>,
+    /// The tab that the command was for.
+    pub(crate) tab_id: Option<i64>,
     pub(crate) word: Word,
 }
 
@@ -221,7 +223,7 @@ pub(crate) fn understand(item: &RawValue) -> Result<Said, Error> {
     // An id that is none is nobody's command.
     let id = item.correlation_id.parse().map_err(|_| Error::not_found())?;
     let (attempt, fence) = (item.attempt, item.fence.map(Fence::from_raw));
-    Ok(Said { id, attempt, fence, word: item.word()? })
+    Ok(Said { id, attempt, fence, tab_id: item.tab_id, word: item.word()? })
 }
 
 fn words_of(error: &serde_json::Error) -> String {

@@ -30,7 +30,7 @@ use tokio_util::io::ReaderStream;
 use crate::options::{Bearer, Origin, Policy};
 use crate::refusal::Refusal;
 
-pub use beneath::{create_beneath, open_beneath};
+pub use beneath::{create_beneath, name_beneath, open_beneath, remove_beneath};
 use range::{Range, Span};
 pub use signer::Signer;
 

@@ -2,6 +2,7 @@
 
 use raincheck_browser::Settings;
 use raincheck_core::lifecycle::State;
+use raincheck_core::scope::Scope;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -23,6 +24,29 @@ async fn a_command_goes_to_the_browser_that_it_names() {
     assert_eq!(one.say(&first, "complete", "").await, "accepted");
     assert_eq!(world.end(named).await.record.state, State::Succeeded);
     assert_eq!(world.state(other).await, State::Running);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tab_that_a_first_command_found_is_its_caller_s_however_that_ended() {
+    // [BROWSER-53]
+    let world = World::new();
+    let browser = world.extension("one", "1");
+    browser.poll(SECOND).await;
+    for (tab, status) in [(7, "error"), (8, "timeout"), (9, "cancelled"), (10, "complete")] {
+        let by = |owner: &str| raincheck_runtime::Request {
+            scope: Scope::new(format!("{owner} {tab}")),
+            ..request(&json!({ "action": "reload" }))
+        };
+        world.submit(by("first")).await;
+        let first = browser.accept().await;
+        let found = format!(r#""tab_id":{tab},"found":true"#);
+        assert_eq!(browser.say(&first, status, &found).await, "accepted");
+        world.submit(by("second")).await;
+        let second = browser.accept().await;
+        let others = second["others"].as_array().expect("others");
+        assert!(others.contains(&json!(tab)), "{status}: {second}");
+        assert_eq!(browser.say(&second, "complete", "").await, "accepted");
+    }
 }
 
 #[tokio::test(start_paused = true)]

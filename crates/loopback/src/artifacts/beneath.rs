@@ -26,6 +26,25 @@ pub fn create_beneath(root: &Path, path: &Path) -> io::Result<File> {
     walk::create(root, &folders, file)
 }
 
+/// Gives a file below `root` another name in its folder, unless something has that name. It is reached as by
+/// [`create_beneath`]. Works with blocking calls.
+///
+/// # Errors
+/// `AlreadyExists` when something of the new name is there; any other when there is no such file.
+pub fn name_beneath(root: &Path, path: &Path, name: &OsStr) -> io::Result<()> {
+    let (folders, file) = names(path)?;
+    walk::name(root, &folders, file, name)
+}
+
+/// Removes a file below `root`. It is reached as by [`create_beneath`]. Works with blocking calls.
+///
+/// # Errors
+/// When there is no such file.
+pub fn remove_beneath(root: &Path, path: &Path) -> io::Result<()> {
+    let (folders, file) = names(path)?;
+    walk::remove(root, &folders, file)
+}
+
 /// Takes a path apart: the folders and the file.
 fn names(path: &Path) -> io::Result<(Vec<&OsStr>, &OsStr)> {
     let mut names = Vec::new();
@@ -50,16 +69,16 @@ mod walk {
     use std::os::fd::OwnedFd;
     use std::path::Path;
 
-    use rustix::fs::{Mode, OFlags, mkdirat, open as open_at_root, openat};
+    use rustix::fs::{
+        AtFlags, Mode, OFlags, linkat, mkdirat, open as open_at_root, openat, renameat, statat,
+        unlinkat,
+    };
     use rustix::io::Errno;
 
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
     pub(super) fn open(root: &Path, folders: &[&OsStr], file: &OsStr) -> io::Result<File> {
-        let mut at = open_at_root(root, FOLDER, Mode::empty())?;
-        for name in folders {
-            at = enter(&at, name)?;
-        }
+        let at = folder(root, folders)?;
         // NONBLOCK: a pipe without a writer would wait for one.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(openat(&at, file, flags, Mode::empty())?.into())
@@ -76,6 +95,39 @@ mod walk {
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         Ok(openat(&at, file, flags | OFlags::CLOEXEC, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    pub(super) fn name(
+        root: &Path,
+        folders: &[&OsStr],
+        file: &OsStr,
+        name: &OsStr,
+    ) -> io::Result<()> {
+        let at = folder(root, folders)?;
+        match linkat(&at, file, &at, name, AtFlags::empty()) {
+            Ok(()) => Ok(unlinkat(&at, file, AtFlags::empty())?),
+            // A file system without links.
+            Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
+                match statat(&at, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => Ok(renameat(&at, file, &at, name)?),
+                    Err(error) => Err(error.into()),
+                    Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn remove(root: &Path, folders: &[&OsStr], file: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&folder(root, folders)?, file, AtFlags::empty())?)
+    }
+
+    fn folder(root: &Path, folders: &[&OsStr]) -> io::Result<OwnedFd> {
+        let mut at = open_at_root(root, FOLDER, Mode::empty())?;
+        for name in folders {
+            at = enter(&at, name)?;
+        }
+        Ok(at)
     }
 
     fn enter(at: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
@@ -107,6 +159,36 @@ mod walk {
             }
         }
         File::create_new(at.join(file))
+    }
+
+    pub(super) fn name(
+        root: &Path,
+        folders: &[&OsStr],
+        file: &OsStr,
+        name: &OsStr,
+    ) -> io::Result<()> {
+        let at = folder(root, folders)?;
+        match std::fs::hard_link(at.join(file), at.join(name)) {
+            Ok(()) => std::fs::remove_file(at.join(file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // A file system without links.
+            Err(_) if at.join(name).symlink_metadata().is_err() => {
+                std::fs::rename(at.join(file), at.join(name))
+            }
+            Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    pub(super) fn remove(root: &Path, folders: &[&OsStr], file: &OsStr) -> io::Result<()> {
+        std::fs::remove_file(folder(root, folders)?.join(file))
+    }
+
+    fn folder(root: &Path, folders: &[&OsStr]) -> io::Result<PathBuf> {
+        let mut at = root.to_owned();
+        for name in folders {
+            step(&mut at, name)?;
+        }
+        Ok(at)
     }
 
     fn step(at: &mut PathBuf, name: &OsStr) -> io::Result<()> {
