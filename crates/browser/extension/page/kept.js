@@ -58,14 +58,5 @@ globalThis.raincheckKept ??= (() => {
     return {};
   }
 
-  return { document_id, quiet_ms: watch ? performance.now() - watch.at : 0 };
-  }
-
-  function unwatch() {
-    watch?.observer.disconnect();
-    watch = null;
-    return {};
-  }
-
   return { document_id, keep, recall, begin, quiet, unwatch };
 })();
