@@ -18,6 +18,8 @@ const NAVIGATED = /navigated or closed|Cannot find context|context was destroyed
 
 const UNATTACHED = new Set(["not_attachable", "debugger_refused", "devtools_open"]);
 const DETACHED = /Detached while|not attached/i;
+const COLLECTED_MS = [0, 10, 40, 100];
+const COLLECT_LIMIT_MS = 1000;
 const GONE_MS = 100;
 
 let counter = 0;
@@ -66,6 +68,7 @@ async function byDebugger(script, run) {
     const is_free = await stopScript(tab_id, (frames) => frames.some((frame) => frame.location.scriptId === script_id));
     // What was on the thread has answered before this: what has not waits for something, and nothing stops that.
     await new Promise((done) => setTimeout(done));
+    if (is_free && is_at_work) await collect(tab_id, group, () => !is_at_work);
     return is_free && !is_at_work;
   });
   run.onEnd(() => send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group }).catch(() => {}));
@@ -89,6 +92,21 @@ async function byDebugger(script, run) {
     if (/Promise was collected/.test(error.message)) return await stopped(run);
     throw await cutShort(tab_id, error.message);
   }
+}
+
+/** A promise that nothing holds any more is settled by no one: once the browser has found that out, its script is over. */
+async function collect(tab_id, group, is_over) {
+  const find = async () => {
+    await send(tab_id, "Runtime.releaseObjectGroup", { objectGroup: group });
+    // Whoever asks for the objects of a prototype is told of those that are left after a collection.
+    const { result } = await send(tab_id, "Runtime.evaluate", { expression: "({})", objectGroup: group });
+    await send(tab_id, "Runtime.queryObjects", { prototypeObjectId: result.objectId, objectGroup: group });
+    for (const ms of COLLECTED_MS) {
+      if (is_over()) return;
+      await new Promise((done) => setTimeout(done, ms));
+    }
+  };
+  await Promise.race([find().catch(() => {}), new Promise((done) => setTimeout(done, COLLECT_LIMIT_MS))]);
 }
 
 /** Whether the browser may have taken the script without a word: the page makes too many to be told of each. */
@@ -228,9 +246,10 @@ function settleOnNavigation(run, stop) {
   run.onEnd(watchTab(run.tab_id, (kind, { url }) => kind === "committed" && run.stop("error", navigatedAway(url))));
 }
 
-/** Waits until a run is stopped; never resolves. */
+/** Waits until a run is stopped, if it is not; never resolves. */
 function stopped(run) {
-  return new Promise((_, reject) => run.onStop(() => reject(new CommandError("cancelled", "it has ended"))));
+  const over = new CommandError("cancelled", "it has ended");
+  return new Promise((_, reject) => (run.ended ? reject(over) : run.onStop(() => reject(over))));
 }
 
 function missing(message) {

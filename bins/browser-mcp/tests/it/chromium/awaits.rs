@@ -8,14 +8,14 @@ use super::Rig;
 const COUNTS: &str = "console.log('it counts'); window.n = 0; \
      while (true) { window.n++; await new Promise((r) => setTimeout(r, 10)) }";
 
-/// Starts the script, waits until it runs, and cancels it. Returns its name.
-async fn left_counting(rig: &Rig, tab: &Value, beside: &Value) -> Value {
-    let counts = json!({
-        "action": "execute_js", "script": COUNTS, "tab_id": tab, "wait_ms": 0, "timeout_ms": 120_000,
+/// Starts a script, waits until it has logged `word`, and cancels it. Returns its name and how it ended.
+async fn cancelled(rig: &Rig, tab: &Value, beside: &Value, script: &str, word: &str) -> [Value; 2] {
+    let begins = json!({
+        "action": "execute_js", "script": script, "tab_id": tab, "wait_ms": 0, "timeout_ms": 120_000,
     });
-    let begun = rig.call("interact", counts).await;
+    let begun = rig.call("interact", begins).await;
     let logged =
-        || rig.call("observe", json!({ "what": "console", "tab_id": tab, "filter": "it counts" }));
+        || rig.call("observe", json!({ "what": "console", "tab_id": tab, "filter": word }));
     let mut n_logged = logged().await["count"].take();
     for _ in 0..10_000 {
         if n_logged == 1 {
@@ -28,6 +28,12 @@ async fn left_counting(rig: &Rig, tab: &Value, beside: &Value) -> Value {
     let id = begun["correlation_id"].clone();
     rig.call("cancel", json!({ "correlation_id": id })).await;
     let ended = end_of(rig, &id).await;
+    [id, ended]
+}
+
+/// Starts the script that counts, and cancels it. Returns its name.
+async fn left_counting(rig: &Rig, tab: &Value, beside: &Value) -> Value {
+    let [id, ended] = cancelled(rig, tab, beside, COUNTS, "it counts").await;
     assert_eq!(ended["status"], "error", "{ended}");
     let info = &ended["error_info"];
     assert_eq!(
@@ -100,5 +106,21 @@ async fn a_page_that_the_user_went_to_is_not_loaded_anew() {
     let is_over = told["status"] == "cancelled" || told.to_string().contains("tab_close");
     assert!(is_over, "{told}");
     assert_eq!(rig.value(&tab, "window.here").await, 1, "{told}");
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn a_script_that_waits_for_what_nothing_can_bring_is_over_when_it_is_cancelled() {
+    // [BROWSER-23]
+    let rig = Rig::start().await;
+    let tab = rig.open(&rig.here("plain.html")).await;
+    let beside = rig.open(&rig.here("plain.html?beside")).await;
+    let waits = ["new Promise(() => {})", "const x = 1; await new Promise(() => {}); x"];
+    for (n, waits) in waits.iter().enumerate() {
+        let word = format!("it waits {n}");
+        let script = format!("console.log('{word}'); {waits}");
+        let [_, ended] = cancelled(&rig, &tab, &beside, &script, &word).await;
+        assert_eq!(ended["status"], "cancelled", "{script}: {ended}");
+    }
     rig.close().await;
 }
