@@ -24,6 +24,6 @@ test("an action is given what has to do with other commands", async () => {
   chrome.storage = { session: new Area() };
   chrome.webNavigation = { getFrame: async () => null };
   const run = new Run("r", 60_000);
-  const end = await run.outcome(() => perform({ params: { action: "end_script", of: "c1" } }, run, undefined, { halt: async () => true }));
+  const end = await run.outcome(() => perform({ params: { action: "end_script", of: "c1" } }, run, undefined, { halt: async () => ({ may_go_on: false }) }));
   assert.deepEqual(end.result, { ended: true, reloaded: false });
 });

@@ -51,3 +51,15 @@ test("a batch goes on when the step under way may, whatever its words are [BROWS
     assert.deepEqual([status, error.goes_on], goes_on ? ["error", true] : ["cancelled", undefined]);
   }
 });
+
+test("what a step that fails leaves at work the whole leaves, whichever step it is", async () => {
+  for (const failing of [0, 1]) {
+    let n = 0;
+    const act = async () => {
+      if (n++ === failing) throw new CommandError("tool_failed", "the debugger was taken", { reason: "debugger_taken", goes_on: true });
+      return "done";
+    };
+    const { error } = await new Run("batch", 60_000).outcome(() => inSteps(STEPS, new Run("whole", 60_000), act));
+    assert.equal(error.goes_on, true, `step ${failing}`);
+  }
+});

@@ -54,7 +54,7 @@ let runner;
 
 beforeEach(() => {
   browser = new Browser();
-  runner = { halted: [], known: new Set(), halt: async (id) => (runner.halted.push(id), runner.known.has(id)) };
+  runner = { halted: [], known: new Map(), halt: async (id) => (runner.halted.push(id), runner.known.get(id)) };
 });
 
 const { endScript } = await import("../extension/commands/end.js");
@@ -92,8 +92,8 @@ test("its page is loaded anew, once", async () => {
   const id = await left();
   assert.deepEqual((await ended(id)).result, { ended: true, reloaded: true });
   assert.deepEqual([browser.reloads, runner.halted], [[7], [id]]);
-  // What ends twice is not known the second time, unless its answer is.
-  runner.known.add(id);
+  // The answer of the command goes on to say that it may go on.
+  runner.known.set(id, { may_go_on: true });
   assert.deepEqual((await ended(id)).result, { ended: true, reloaded: false });
   assert.deepEqual(browser.reloads, [7]);
 });
@@ -127,4 +127,30 @@ test("what cannot be ended so is not said to have ended, and nothing is done", a
   const told = [of_form, rests, unknown].map(({ status, error }) => [status, error.reason, error.guarantee]);
   assert.deepEqual(told, [["error", "page_of_form", "not_executed"], ["error", "page_resting", "not_executed"], ["error", "script_unknown", "not_executed"]]);
   assert.deepEqual(browser.reloads, []);
+});
+
+test("what is not known to be at work anywhere is over only where its answer leaves nothing open", async () => {
+  runner.known.set("over", { may_go_on: false }).set("open", { may_go_on: true });
+  assert.deepEqual((await ended("over")).result, { ended: true, reloaded: false });
+  assert.equal((await ended("open")).error.reason, "script_unknown");
+});
+
+test("a batch that went to another page is at work there [BROWSER-43]", async () => {
+  const { inSteps } = await import("../extension/commands/batch.js");
+  watchNavigation();
+  const run = Object.assign(new Run(`b${++n}`, 60_000), { tab_id: 7 });
+  const act = async ({ action }, step) => {
+    step.look();
+    if (action === "navigate") return void browser.shows(7, "second");
+    step.onStop(() => false);
+    await new Promise(() => {});
+  };
+  const end = run.outcome(() => {
+    watchOver(run);
+    return inSteps([{ action: "navigate" }, { action: "execute_js" }], run, act);
+  });
+  await new Promise((turn) => setTimeout(turn));
+  run.cancel();
+  assert.equal((await end).error.goes_on, true);
+  assert.deepEqual((await ended(run.id)).result, { ended: true, reloaded: true });
 });

@@ -114,3 +114,9 @@ test("words of the page are masked in an answer and in a failure; names of thing
   const failure = maskedFailure(run(), new CommandError("tool_failed", 'covered by alert "example"', { reason: "element_not_ready", details: { failed: [{ index: 0, error: "example" }] } }));
   assert.deepEqual([failure.message, failure.reason, failure.details], ['covered by alert "••••"', "element_not_ready", { failed: [{ index: 0, error: "••••" }] }]);
 });
+
+test("a ref stays what it is, whatever of it looks like a secret; an address does not", () => {
+  const run = { tab_id: 7, secrets: ["e12"] };
+  assert.equal(masked(run, '- textbox "PIN" [ref=e12]: e12\n  - text: see [ref=x] e12'), '- textbox "PIN" [ref=e12]: ••••\n  - text: see [ref=x] ••••');
+  assert.deepEqual(maskedAnswer(run, { url: "https://a.example/?pin=e12", tab_id: 7 }), { url: "https://a.example/?pin=••••", tab_id: 7 });
+});

@@ -273,7 +273,7 @@ test("a command that is halted is waited for, and one that nobody has is unknown
   const runner = await profile.start((_, run) => untilStopped(run, () => void ends.push("stopped")));
   await runner.deliver([command("a")]);
   await until(() => profile.ran.length === 1);
-  assert.deepEqual([await runner.halt("a"), ends, await runner.halt("a"), await runner.halt("nobody")], [true, ["stopped"], true, false]);
+  assert.deepEqual([await runner.halt("a"), ends, await runner.halt("a"), await runner.halt("nobody")], [{ may_go_on: false }, ["stopped"], { may_go_on: false }, undefined]);
 });
 
 test("a command that never got its turn says that it was not executed [LEASE-4]", async () => {

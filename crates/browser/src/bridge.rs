@@ -17,6 +17,7 @@ use raincheck_runtime::{Handle, Told};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::choices::{Caller, Choice, Choices};
 use crate::known::KnownTabs;
@@ -56,6 +57,8 @@ struct Inner {
     typed: Typed,
     /// Told when a command came that types something.
     typed_moved: Notify,
+    /// Ends that are being saved and told.
+    ends: TaskTracker,
     lanes: tokio::sync::Mutex<Lanes>,
     engine: OnceLock<Handle>,
     /// Told when a browser came, or may have gone.
@@ -98,6 +101,7 @@ impl Browser {
             choices: Mutex::default(),
             typed: Typed::new(typed),
             typed_moved: Notify::new(),
+            ends: TaskTracker::new(),
             lanes: tokio::sync::Mutex::new(lanes),
             engine: OnceLock::new(),
             moved: Notify::new(),
@@ -400,18 +404,23 @@ impl Browser {
                     // Before its output is saved, which may take long: the same word that comes again waits for
                     // that, and does not save it a second time.
                     self.step(id, Move::End);
-                    let outcome = self.kept(id, &what, save_to, outcome).await;
-                    let expected = state_of(&outcome);
-                    if let Err(unsent) = reports.send(Report::Ended(outcome, tab_id)) {
-                        let Report::Ended(outcome, _) = unsent.0 else {
+                    let bridge = self.clone();
+                    let ending = async move {
+                        let outcome = bridge.kept(id, &what, save_to, outcome).await;
+                        let expected = state_of(&outcome);
+                        if let Err(unsent) = reports.send(Report::Ended(outcome, tab_id)) {
+                            let Report::Ended(outcome, _) = unsent.0 else {
+                                return Verdict::Unavailable;
+                            };
+                            return bridge.tell_kept(id, fence, outcome).await;
+                        }
+                        if timeout(PATIENCE, recorded.cancelled()).await.is_err() {
                             return Verdict::Unavailable;
-                        };
-                        return self.tell(id, fence, Word::Ended(outcome)).await;
-                    }
-                    if timeout(PATIENCE, recorded.cancelled()).await.is_err() {
-                        return Verdict::Unavailable;
-                    }
-                    self.verdict_of_end(id, expected).await
+                        }
+                        bridge.verdict_of_end(id, expected).await
+                    };
+                    // A request that is given up meanwhile takes nothing of it along.
+                    self.0.ends.spawn(ending).await.unwrap_or(Verdict::Unavailable)
                 }
             },
         }
@@ -448,16 +457,13 @@ impl Browser {
             };
             engine.tell(id, fence, outcome).await
         };
-        match told.await {
-            Ok(Told::Counted(_)) => Verdict::Accepted,
-            Ok(Told::Ended(_)) => Verdict::AlreadyTerminal,
-            Ok(Told::Stale(_)) => Verdict::Stale,
-            Ok(Told::Unknown) => Verdict::Unknown,
-            Err(error) => {
-                tracing::warn!(task = %id, %error, "what the extension posted was not stored");
-                Verdict::Unavailable
-            }
-        }
+        verdict_of(id, told.await)
+    }
+
+    /// Hears how a command ended that its executor let go meanwhile; the outcome is as its task keeps it.
+    async fn tell_kept(&self, id: TaskId, fence: Option<Fence>, outcome: Outcome) -> Verdict {
+        let Ok(engine) = self.engine() else { return Verdict::Unavailable };
+        verdict_of(id, engine.tell(id, fence, Some(outcome)).await)
     }
 
     /// Returns who gave a command.
@@ -545,5 +551,19 @@ const fn state_of(outcome: &Outcome) -> State {
 impl fmt::Debug for Browser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Browser").field("settings", &*self.settings()).finish_non_exhaustive()
+    }
+}
+
+/// Returns the verdict on what was told of a command.
+fn verdict_of(id: TaskId, told: Result<Told, Error>) -> Verdict {
+    match told {
+        Ok(Told::Counted(_)) => Verdict::Accepted,
+        Ok(Told::Ended(_)) => Verdict::AlreadyTerminal,
+        Ok(Told::Stale(_)) => Verdict::Stale,
+        Ok(Told::Unknown) => Verdict::Unknown,
+        Err(error) => {
+            tracing::warn!(task = %id, %error, "what the extension posted was not stored");
+            Verdict::Unavailable
+        }
     }
 }

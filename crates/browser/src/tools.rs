@@ -75,7 +75,9 @@ impl ToolSet for Browser {
     }
 
     async fn leftovers(&self) -> Vec<TaskId> {
-        self.typed().all(self.now()).into_iter().map(|(id, _)| id).collect()
+        // A submit of what is young may be under way.
+        let all = self.typed().all(self.now()).into_iter();
+        all.filter(|(_, is_old)| *is_old).map(|(id, _)| id).collect()
     }
 
     async fn forget(&self, ids: &[TaskId]) {

@@ -87,7 +87,7 @@ fn doctor_and_status_report_without_a_server() {
 }
 
 #[test]
-fn the_list_of_all_tools_costs_a_model_at_most_nine_kilobytes() {
+fn the_list_of_all_tools_costs_a_model_at_most_eight_kilobytes() {
     // [BROWSER-1]
     let folder = folder();
     let mut serve = command(folder.path(), &["serve"]);

@@ -152,7 +152,11 @@ async function step(params, run) {
   await settleDialog(run.tab_id);
   if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
   if (action.needs) run.is_pdf = await checkKind(await chrome.tabs.get(run.tab_id), action.needs);
-  if (!isReading(params)) takeInHand(run.tab_id);
+  if (!isReading(params)) {
+    takeInHand(run.tab_id);
+    // A step before it may have gone to another page.
+    run.look?.();
+  }
   stopWith(action, run);
   run.recorder = await recorderOf(run, params);
   const result = await withoutSecrets(action, run, () => withChanges(params, run, () => action.act(params, run)));

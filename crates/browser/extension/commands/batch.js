@@ -26,7 +26,7 @@ export async function inSteps(steps, run, act) {
 
 async function oneStep(step, n, whole, act) {
   const run = new Run(whole.id, Math.max(1, whole.left_ms), (progress) => whole.report({ step: n, ...progress }));
-  Object.assign(run, { tab_id: whole.tab_id, lane: whole.lane, own_port: whole.own_port, server: whole.server, caller: whole.caller, opening: whole.opening, secrets: whole.secrets, step: n });
+  Object.assign(run, { tab_id: whole.tab_id, lane: whole.lane, own_port: whole.own_port, server: whole.server, caller: whole.caller, opening: whole.opening, secrets: whole.secrets, step: n, look: whole.look });
   const outcome = run.outcome(() => act(step, run));
   // What stops the whole stops the step, and says whether it did.
   const forget = whole.onStop(async (status) => {
@@ -50,6 +50,8 @@ function failed(steps, n, action, { error }, done) {
     guarantee: done.length === 0 ? guarantee : "executed",
     reason: "step_failed",
     hint,
+    // What the step may have left at work the whole has.
+    goes_on,
     details: { failed_step: n, n_done: done.length, error: dropAbsent({ code, reason, guarantee, goes_on, message: message.slice(0, 2000) }), steps: bounded(done) },
   });
 }

@@ -4,7 +4,7 @@
 // anew, unless that would send a form again.
 
 import { CommandError } from "./errors.js";
-import { forget, isResting, leftOf, topDocument } from "./left.js";
+import { isResting, leftOf, noteOver, topDocument } from "./left.js";
 import { closed, whyClosed } from "../status/origins.js";
 import { settleDialog } from "../tabs/dialogs.js";
 import { hold } from "../tabs/held.js";
@@ -12,18 +12,20 @@ import { watchTab } from "../tabs/navigation.js";
 import { methodOfDocument } from "../tabs/network.js";
 import { attach, send } from "../tabs/sessions.js";
 
-/** `commands` is the runner: `halt(id)` stops a command and waits for its end. */
+/** `commands` is the runner: `halt(id)` stops a command, waits for its end, and says `{may_go_on}` of it. */
 export async function endScript({ of }, run, commands) {
-  const is_known = await commands.halt(of);
+  const known = await commands.halt(of);
   const place = await leftOf(of);
-  if (!place && !is_known) throw unknown(of);
+  if (place?.is_over) return { ended: true, reloaded: false };
+  // Where it may be at work is not known: that it ended is true only where its answer says no more.
+  if (!place?.document_id && (known?.may_go_on ?? true)) throw unknown(of);
   if (!place) return { ended: true, reloaded: false };
   Object.assign(run, { tab_id: place.tab_id });
   const shown = await topDocument(place.tab_id);
   const is_shown = shown !== undefined && shown === place.document_id;
   if (is_shown) await loadAnew(place, run);
   else if (await isResting(place.document_id)) throw resting();
-  await forget(of);
+  await noteOver(of);
   return { ended: true, reloaded: is_shown };
 }
 

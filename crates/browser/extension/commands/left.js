@@ -11,24 +11,33 @@ const LONG_MS = 1000;
 
 const left = new Remembered("left", MOST);
 
-/** Where a command may be at work still, as `{tab_id, document_id}`; undefined when it is not known to be. */
+/** Where a command may be at work still, as `{tab_id, document_id}`, or `{is_over}`; undefined when it is not known to be. */
 export async function leftOf(id) {
   return await left.get(id);
 }
 
-export async function forget(id) {
-  await left.delete(id);
+/** Notes that nothing of a command is at work any more, whatever its answer says. */
+export async function noteOver(id) {
+  await left.set(id, { is_over: true });
 }
 
-/** Watches over a run that acts in a tab: its document is asked for before anything is done there. */
+/**
+ * Watches over a run that acts in a tab: its document is asked for before anything is done there, and again by `run.look()` before
+ * each step that may act in another one.
+ */
 export function watchOver(run) {
-  const place = topDocument(run.tab_id).then((document_id) => ({ tab_id: run.tab_id, document_id }));
-  place.catch(() => {});
+  let place;
   let is_noted = false;
+  run.look = () => {
+    place = topDocument(run.tab_id).then((document_id) => ({ tab_id: run.tab_id, document_id }));
+    place.catch(() => {});
+    if (is_noted) note();
+  };
   const note = async () => {
     is_noted = true;
     await left.set(run.id, await place).catch(complain);
   };
+  run.look();
   const timer = setTimeout(note, LONG_MS);
   run.onEnd(() => {
     clearTimeout(timer);

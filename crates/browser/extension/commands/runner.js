@@ -27,6 +27,8 @@ export class Runner {
   #life = crypto.randomUUID();
   #lanes = new Lanes();
   #runs = new Map();
+  /** How runs ended whose answers are not kept yet. */
+  #ends = new WeakMap();
   #turns = new Map();
   #sending = new Set();
 
@@ -114,11 +116,15 @@ export class Runner {
     } else if (record?.state === "answered" || record?.state === "settled") this.#deliverAnswer(record).catch(complain);
   }
 
-  /** Stops a command and waits for its end. Returns whether anything is known of it. */
+  /** Stops a command and waits for its end. Returns `{may_go_on}`: whether its answer leaves open that it goes on; undefined for one that is not known. */
   async halt(id) {
     this.cancel(id);
-    await this.#runs.get(id)?.over;
-    return this.#journal.find(id) !== undefined;
+    const end = await this.#runs.get(id)?.over;
+    const record = this.#journal.find(id);
+    if (!record) return undefined;
+    const answer = end ?? this.#ends.get(record) ?? (await this.#journal.answerOf(record));
+    const { goes_on, code, guarantee } = answer?.error ?? {};
+    return { may_go_on: !answer || goes_on === true || (code === "worker_lost" && guarantee !== "not_executed") };
   }
 
   /** An accepted command that had not begun may still run, unless its time is over. */
@@ -195,6 +201,7 @@ export class Runner {
     try {
       await this.#journal.advance(record, "running", { entry: undefined });
       outcome = await run.outcome(() => this.#perform(entry, run));
+      this.#ends.set(record, outcome);
     } finally {
       clearTimeout(interim);
       this.#runs.delete(record.id);

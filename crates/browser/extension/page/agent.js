@@ -326,7 +326,7 @@ globalThis.raincheckAgent ??= (() => {
   const methods = { holdLink, openRealm, closeRealm, locate, place, focus, value, fill, insert, select, mouse, key, scroll, check, text, size, snapshot, keep, recall, quiet, unwatch, ...globalThis.raincheckFields({ fill, select, isSecret, originOf }), ...globalThis.raincheckTargets({ ...globalThis.raincheckDom, isSecret, originOf }) };
 
   // A page that prints stands still until its preview is closed.
-  for (const name of ["beforeprint", "afterprint"]) addEventListener(name, () => chrome.runtime.sendMessage({ kind: "print", is_open: name === "beforeprint" }).catch(() => {}));
+  for (const name of ["beforeprint", "afterprint"]) addEventListener(name, ({ isTrusted }) => isTrusted && chrome.runtime.sendMessage({ kind: "print", is_open: name === "beforeprint" }).catch(() => {}));
 
   /** Answers `{value}`, or `{missing, acted?}` for what is not in the page, or `{error}` for what cannot be asked. */
   return async (method, args) => {

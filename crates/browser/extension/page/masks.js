@@ -39,7 +39,7 @@ export function noteSecret(run, text, { ref, selector }, is_more = false) {
 /** A text of a page without what was typed into it. */
 export function masked(run, text) {
   const forms = formsOf(run);
-  return forms.length === 0 ? text : withoutHeads(text.replace(patternOf(forms), MASK), forms);
+  return forms.length === 0 ? text : withoutHeads(text.replace(patternOf(forms), hidden), forms);
 }
 
 /** An answer, whose words of the page are masked in place of what holds them. */
@@ -47,7 +47,7 @@ export function maskedAnswer(run, answer) {
   const forms = formsOf(run);
   if (forms.length === 0) return answer;
   const pattern = patternOf(forms);
-  return walk(answer, false, (text) => withoutHeads(text.replace(pattern, MASK), forms));
+  return walk(answer, false, (text) => withoutHeads(text.replace(pattern, hidden), forms));
 }
 
 /** As `maskedAnswer`, of what a command failed with. */
@@ -62,7 +62,14 @@ function walk(value, is_words, mask) {
   if (typeof value === "string") return is_words ? mask(value) : value;
   if (Array.isArray(value)) return value.map((one) => walk(one, is_words, mask));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, walk(one, is_words || WORDS.has(name), mask)]));
+  const inner = ([name, one]) => (name === "url" && typeof one === "string" && !is_words ? maskedAddress(one, mask) : walk(one, is_words || WORDS.has(name), mask));
+  return Object.fromEntries(Object.entries(value).map((entry) => [entry[0], inner(entry)]));
+}
+
+/** An address is a name of something, and what a page puts behind the origin are its words. */
+function maskedAddress(url, mask) {
+  const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i.exec(url)?.[0] ?? "";
+  return origin + mask(url.slice(origin.length));
 }
 
 /** All that a secret may look like in an answer, the longest first. */
@@ -80,8 +87,16 @@ function looksOf(secret) {
   });
 }
 
+/** A ref is ours, whatever of it looks like a secret. */
+const REF = "\\[ref=(?:f\\d+)?e\\d+\\]";
+const IS_REF = new RegExp(`^${REF}$`);
+
+function hidden(found) {
+  return IS_REF.test(found) ? found : MASK;
+}
+
 function patternOf(forms) {
-  return new RegExp(forms.map((form) => form.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|"), "g");
+  return new RegExp([REF, ...forms.map((form) => form.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"))].join("|"), "g");
 }
 
 /** Where a text was cut the head of a secret may be left: before the mark of a cut, and at the end of a long line. */

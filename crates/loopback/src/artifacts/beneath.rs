@@ -105,7 +105,11 @@ mod walk {
     ) -> io::Result<()> {
         let at = folder(root, folders)?;
         match linkat(&at, file, &at, name, AtFlags::empty()) {
-            Ok(()) => Ok(unlinkat(&at, file, AtFlags::empty())?),
+            Ok(()) => {
+                // It has its name; that it has another one too loses nothing.
+                let _ = unlinkat(&at, file, AtFlags::empty());
+                Ok(())
+            }
             // A file system without links.
             Err(Errno::PERM | Errno::NOTSUP | Errno::NOSYS) => {
                 match statat(&at, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -169,7 +173,10 @@ mod walk {
     ) -> io::Result<()> {
         let at = folder(root, folders)?;
         match std::fs::hard_link(at.join(file), at.join(name)) {
-            Ok(()) => std::fs::remove_file(at.join(file)),
+            Ok(()) => {
+                let _ = std::fs::remove_file(at.join(file));
+                Ok(())
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
             // A file system without links.
             Err(_) if at.join(name).symlink_metadata().is_err() => {

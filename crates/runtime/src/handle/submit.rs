@@ -76,7 +76,15 @@ impl Handle {
         // What the set holds of a call that becomes no task is for nobody.
         let held_by = plan.inputs.is_some().then(|| Arc::clone(&tool.set));
         let before = request.before.clone();
-        let mut submit = prepare(kernel, &tool.spec, request, *plan, call.id)?;
+        let mut submit = match prepare(kernel, &tool.spec, request, *plan, call.id) {
+            Ok(submit) => submit,
+            Err(error) => {
+                if let Some(set) = held_by {
+                    set.forget(&[call.id]).await;
+                }
+                return Err(error);
+            }
+        };
         submit.is_known = before.is_some_and(|before| !is_provable(self, &submit.task, &before));
         if tool.start_report == StartReport::AtFirstWait {
             // Handed over is accepted, however long it takes to its first wait; the lease is kept.
