@@ -13,14 +13,14 @@
     reason = "a program that measures ends at the first surprise, and tells its figures"
 )]
 
+#[path = "../src/bridge.rs"]
+mod bridge;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use raincheck::core::error::Error;
-use raincheck::core::ids::LaneId;
 use raincheck::mcp::Streams;
-use raincheck::mcp::surfaces::browser::{self, Browser as Words};
+use raincheck::mcp::surfaces::browser::Browser as Words;
 use raincheck::{Raincheck, Sharing};
 use raincheck_browser::extension::{self, Places};
 use raincheck_browser::{BridgeListener, Browser, Settings};
@@ -30,6 +30,8 @@ use raincheck_store_sqlite::{Options, SqliteStore};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio_util::sync::CancellationToken;
+
+use bridge::Bridge;
 
 /// A tab holds 32 commands in line: many share them.
 const TABS: usize = 30;
@@ -56,24 +58,6 @@ fn main() {
         .unwrap();
     for round in 0..rounds {
         runtime.block_on(measure(round));
-    }
-}
-
-#[derive(Debug)]
-struct Bridge(Browser);
-
-#[async_trait]
-impl browser::Bridge for Bridge {
-    fn tab_of(&self, lane: &LaneId) -> Option<i64> {
-        raincheck_browser::tab_of(lane)
-    }
-
-    fn owned_elsewhere(&self, pid: u32) -> Error {
-        raincheck_browser::owned_elsewhere(Some(pid))
-    }
-
-    async fn browser_comes(&self) {
-        self.0.is_connected().await;
     }
 }
 

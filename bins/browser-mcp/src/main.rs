@@ -3,6 +3,8 @@
 //! This file is the command line, `wiring` puts the server together, `extension` writes the extension,
 //! `demo` shows it all.
 
+mod bridge;
+
 mod demo;
 
 mod doctor;

@@ -2,10 +2,7 @@
 
 use std::path::PathBuf;
 
-use async_trait::async_trait;
-use raincheck::core::error::Error;
-use raincheck::core::ids::LaneId;
-use raincheck::mcp::surfaces::browser::{self, Browser as Words};
+use raincheck::mcp::surfaces::browser::Browser as Words;
 use raincheck::mcp::take_stdout;
 use raincheck::runtime::{Clock as _, SystemClock};
 use raincheck::{Builder, LoopbackConfig, Raincheck, Sharing};
@@ -20,6 +17,7 @@ use raincheck_app::{Failure, caching};
 use raincheck_browser::{BridgeListener, Browser, Settings, Shows};
 use raincheck_store_sqlite::{Options, SqliteStore};
 
+use crate::bridge::Bridge;
 use crate::{BINARY, THIS, places};
 
 /// Serves MCP on standard input and output, or over HTTP, until the client goes or the process is told
@@ -39,25 +37,6 @@ pub(crate) fn serve(
         let server = compose(shared, serving, &host, (port, limits));
         host::serve(&THIS, &host, server, stdout, stop).await
     })
-}
-
-/// What the surface must know of the bridge.
-#[derive(Debug)]
-struct Bridge(Browser);
-
-#[async_trait]
-impl browser::Bridge for Bridge {
-    fn tab_of(&self, lane: &LaneId) -> Option<i64> {
-        raincheck_browser::tab_of(lane)
-    }
-
-    fn owned_elsewhere(&self, pid: u32) -> Error {
-        raincheck_browser::owned_elsewhere(Some(pid))
-    }
-
-    async fn browser_comes(&self) {
-        self.0.is_connected().await;
-    }
 }
 
 /// Puts the parts together; nothing runs yet.
