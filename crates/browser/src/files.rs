@@ -2,9 +2,11 @@
 //! they save goes into it. A person names it; nothing else on the disk is opened but the file of a download,
 //! which is where the extension says that the browser put it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::text;
@@ -12,6 +14,9 @@ use raincheck_loopback::artifacts::{create_beneath, name_beneath, open_beneath, 
 
 /// The largest file that is uploaded, in bytes.
 pub(crate) const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// The marks of what is being saved now.
+static SAVING: (Mutex<BTreeSet<String>>, Condvar) = (Mutex::new(BTreeSet::new()), Condvar::new());
 
 /// The largest download that is copied, in bytes.
 const MAX_COPY: u64 = 1024 * 1024 * 1024;
@@ -119,6 +124,29 @@ pub(crate) fn copy(
     }
 }
 
+/// The turn of one command: what it is to save comes again when its post does, and one of them is at work at a time.
+struct Turn<'a>(&'a str);
+
+impl<'a> Turn<'a> {
+    /// Works with blocking calls.
+    fn take(mark: &'a str) -> Self {
+        let (marks, is_free) = &SAVING;
+        let marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = |marks: &mut BTreeSet<String>| marks.contains(mark);
+        let marks = is_free.wait_while(marks, taken);
+        marks.unwrap_or_else(PoisonError::into_inner).insert(mark.to_owned());
+        Self(mark)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let (marks, is_free) = &SAVING;
+        marks.lock().unwrap_or_else(PoisonError::into_inner).remove(self.0);
+        is_free.notify_all();
+    }
+}
+
 /// Makes a new file whole or not at all: it has its name once all of it is on the disk. What a server that was
 /// killed left of the same command is taken away.
 fn put(
@@ -127,6 +155,7 @@ fn put(
     mark: &str,
     write: impl FnOnce(&mut File) -> io::Result<u64>,
 ) -> io::Result<u64> {
+    let _turn = Turn::take(mark);
     if root.join(name).symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
@@ -315,6 +344,33 @@ mod tests {
         left.sort_by_key(std::fs::DirEntry::file_name);
         let left: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
         assert_eq!(left, ["copied", "saved"]);
+    }
+
+    #[test]
+    fn what_comes_again_while_it_is_saved_waits_for_that() {
+        // [BROWSER-40, BROWSER-49]
+        let dir = tempfile::tempdir().expect("a folder");
+        let (root, name) = (dir.path(), Path::new("a"));
+        let (to_first, first_begins) = std::sync::mpsc::channel();
+        let (to_second, second_is_there) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(move || {
+                put(root, name, "twice", |file| {
+                    to_first.send(()).expect("heard");
+                    second_is_there.recv().expect("another one");
+                    file.write_all(b"whole").map(|()| 5)
+                })
+            });
+            first_begins.recv().expect("begun");
+            let second = scope.spawn(move || {
+                to_second.send(()).expect("heard");
+                put(root, name, "twice", |file| file.write_all(b"half").map(|()| 4))
+            });
+            assert_eq!(first.join().expect("no panic").expect("saved"), 5);
+            let error = second.join().expect("no panic").expect_err("there already");
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        });
+        assert_eq!(std::fs::read(root.join(name)).expect("there"), b"whole");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use raincheck_browser::Settings;
 use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
@@ -9,7 +10,9 @@ use raincheck_runtime::Request;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::world::{SECOND, World, failure, request, result, script_in, seconds_since, text_of};
+use crate::world::{
+    SECOND, World, failure, item, request, result, script_in, seconds_since, text_of,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_result_is_kept_as_it_was_written() {
@@ -141,4 +144,34 @@ async fn what_a_refused_address_showed_is_not_kept_in_time_or_late() {
     assert_eq!(browser.say(&entry, "complete", shown).await, "already_terminal");
     let late = world.view(id).await.payload.expect("a readable task").late.clone();
     assert!(matches!(&late, Some(Outcome::Failed(e)) if e.kind == Kind::UrlBlocked), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_whose_post_is_given_up_while_its_output_is_saved_is_recorded_all_the_same() {
+    // [LEASE-6] [BROWSER-40]
+    let folder = tempfile::tempdir().expect("a folder");
+    let files_dir = Some(folder.path().to_owned());
+    let world = World::with(Settings { files_dir, ..Settings::default() });
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let saves = json!({
+        "action": "execute_js", "tab_id": 7, "script": "1", "save_to": "out.json",
+    });
+    let id = world.submit(request(&saves)).await.id();
+    let entry = browser.accept().await;
+    let items = [item(&entry, "complete", r#""result":1"#)];
+    let is_saving = async {
+        while std::fs::read_dir(folder.path()).expect("a folder").next().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    // The extension goes as soon as there is something of the file.
+    tokio::select! {
+        _ = browser.post(&items) => {}
+        () = is_saving => {}
+    }
+    let view = world.end(id).await;
+    assert_eq!(view.record.state, State::Succeeded);
+    assert!(result(&view).contains("saved_to"), "{view:?}");
+    assert_eq!(std::fs::read(folder.path().join("out.json")).expect("there"), b"1");
 }
