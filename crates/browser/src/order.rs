@@ -197,6 +197,7 @@ mod tests {
                 { "action": "fill_form", "fields": [
                     { "ref": "e1", "value": "{{secret:other}}" }, { "ref": "e2", "value": "Ada" },
                 ] },
+                { "action": "fill", "ref": "e4", "text": "say {{secret:word}}" },
                 { "action": "click", "ref": "e3" },
             ],
         });
@@ -210,6 +211,7 @@ mod tests {
                 { "ref": "e1", "value": "{{secret:word}}", "secret": true },
                 { "ref": "e2", "value": "Ada" },
             ] },
+            { "action": "fill", "ref": "e4", "text": "say {{secret:word}}" },
             { "action": "click", "ref": "e3" },
         ]);
         assert_eq!(params, json!({ "action": "batch", "steps": steps }));

@@ -12,7 +12,7 @@ import { closeTab, listTabs, newTab, selectTab, targetTab } from "../tabs/tabs.j
 import { checkShown } from "../tabs/urls.js";
 import { listDownloads } from "../tabs/downloads.js";
 import { emulate } from "../tabs/emulation.js";
-import { recorderOf, showRecording, startRecording, stopRecording, withValues } from "../tabs/recording.js";
+import { recorderOf, showRecording, startRecording, stopRecording } from "../tabs/recording.js";
 import { startTrace, stopTrace } from "../tabs/trace.js";
 import { requestOf } from "../tabs/requests.js";
 import { putAhead } from "../page/agents.js";
@@ -165,13 +165,9 @@ async function step(params, run) {
   return result;
 }
 
-/** `values` are what a recorded script names and does not hold. */
-async function batch({ steps, values = {} }, run) {
-  const filled = withValues(steps, (name) => {
-    if (typeof values[name] !== "string") throw invalid(`\`values.${name}\` is missing; a step types it`);
-    return values[name];
-  });
-  return await inSteps(filled, run, step);
+/** What a recorded script names and does not hold the server has put into the steps. */
+async function batch({ steps }, run) {
+  return await inSteps(steps, run, step);
 }
 
 function stopWith({ act }, run) {

@@ -321,31 +321,8 @@ async function write(caller, recording) {
   await writeSetting(`recording:${nameOf(caller)}`, recording);
 }
 
-// ---- replaying -------------------------------------------------------------------------------
-
-/** The names of values that steps take. */
+/** The names that stand in steps for what a replay needs. */
 export function namesIn(steps) {
-  const found = new Set();
-  withValues(steps, (name) => (found.add(name), ""));
-  return [...found];
-}
-
-/**
- * The steps with their values in place; `valueOf(name)` gives each. What got one says `secret: true`, so that it is not noted
- * when the replay is recorded itself; what says so already has its value from the server.
- */
-export function withValues(steps, valueOf) {
-  const filled = (given, members) => {
-    if (given.secret === true) return given;
-    const full = { ...given };
-    for (const member of members) {
-      const name = typeof given[member] === "string" ? PLACEHOLDER.exec(given[member])?.[1] : undefined;
-      if (name !== undefined) Object.assign(full, { [member]: valueOf(name), secret: true });
-    }
-    return full;
-  };
-  return steps.map((step) => {
-    const full = filled(step, ["text", "value"]);
-    return Array.isArray(full.fields) ? { ...full, fields: full.fields.map((field) => filled(field, ["value"])) } : full;
-  });
+  const places = steps.flatMap(({ text, value, fields }) => [text, value, ...(Array.isArray(fields) ? fields.map((field) => field.value) : [])]);
+  return [...new Set(places.flatMap((place) => (typeof place === "string" ? (PLACEHOLDER.exec(place)?.[1] ?? []) : [])))];
 }
