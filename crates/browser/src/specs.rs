@@ -52,7 +52,7 @@ const INTERACT_SCHEMA: &str = r#"{"type":"object","properties":{
 "from":{"type":"object","description":"drag: {ref}, {selector} or {x, y}"},"to":{"type":"object"},
 "fields":{"type":"array","items":{"type":"object"},"description":"fill_form: {ref or selector, value}"},
 "files":{"type":"array","items":{"type":"string"},"description":"upload: below files_dir"},
-"viewport":{"type":"object","description":"emulate: {width, height, scale, mobile}; nothing undoes all"},"device":{"type":"string","enum":["phone","iphone","tablet","laptop","desktop"]},"network":{"type":"string","enum":["offline","slow_3g","fast_3g","slow_4g","fast_4g"]},"cpu":{"type":"integer","description":"Times slower"},
+"viewport":{"type":"object","description":"emulate: {width, height, scale, mobile}; emulate alone undoes all"},"device":{"type":"string","enum":["phone","iphone","tablet","laptop","desktop"]},"network":{"type":"string","enum":["offline","slow_3g","fast_3g","slow_4g","fast_4g"]},"cpu":{"type":"integer","description":"Times slower"},
 "steps":{"type":"array","items":{"type":"object"},"description":"batch: {action or what, …} of one tab, to the first failure"},
 "values":{"type":"object","description":"batch: by NAME, for {{secret:NAME}}"},"recorded":{"type":"object"},
 "name":{"type":"string","description":"page_tools: calls it; none lists"},"arguments":{"type":"object"},"schema_hash":{"type":"string"},

@@ -63,7 +63,7 @@ function left(tab_id, document_id, run) {
 }
 
 function unknown(of) {
-  return new CommandError("tool_failed", `nothing is known of ${String(of).slice(0, 60)}`, {
+  return new CommandError("tool_failed", `it is not known where ${String(of).slice(0, 60)} may be at work`, {
     guarantee: "not_executed",
     reason: "script_unknown",
     hint: 'load the page anew with interact {action: "reload"}, which ends what runs in it',

@@ -9,7 +9,7 @@
 import { CommandError, dropAbsent } from "../commands/errors.js";
 import { mayType } from "../tabs/secrets.js";
 import { prepare, told, withConsequences } from "./input.js";
-import { noteSecret } from "./masks.js";
+import { MASK, noteSecret } from "./masks.js";
 import { askWhere, pick } from "./reach.js";
 
 const FORM_MS = 5000;
@@ -49,7 +49,7 @@ async function put(run, { target, value, origin, is_secret }, limit) {
         if (told.asks.is_secret) noteSecret(run, String(value), target);
         continue;
       }
-      if (told.why === undefined) return { target: told.what, value: is_secret && told.value ? "••••" : told.value };
+      if (told.why === undefined) return { target: told.what, value: is_secret && told.value ? MASK : told.value };
       why = told.why;
     } catch (error) {
       if (error.reason === "navigated") return { error: "the page was left when it was set", is_left: true };

@@ -113,7 +113,7 @@ const REASONS: &[Reason] = &[
     reason("not_stopped", "it was asked to stop", None),
     reason(
         "script_unknown",
-        "this browser does not know the command any more",
+        "this browser does not know where the command may be at work",
         Some("load its page anew with interact {action: \"reload\"}, which ends what runs in it"),
     ),
     reason(
