@@ -92,7 +92,7 @@ test("a trace ends with the session, and another one may begin", async () => {
   leaves(5);
   assert.equal(await isNeeded(5), false);
   const stop = () => trace.stopTrace({}, { tab_id: 5, left_ms: 60_000 });
-  await assert.rejects(stop(), { reason: "trace_state", guarantee: "not_executed" });
+  await assert.rejects(stop(), { reason: "no_trace", guarantee: "not_executed" });
   await trace.startTrace({}, { tab_id: 5 });
   answers = { "Page.getFrameTree": () => ({ frameTree: { frame: { id: "F" } } }), "Tracing.end": () => (leaves(5), {}) };
   const told = await stop();

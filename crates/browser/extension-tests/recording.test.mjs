@@ -155,7 +155,7 @@ test("an act is none the worse for what could not be noted", async () => {
     return await executeScript(asked);
   };
   await gone.note(params);
-  await assert.rejects(stopRecording({}, run()), { reason: "recording_state" });
+  await assert.rejects(stopRecording({}, run()), { reason: "no_recording" });
 });
 
 test("noting takes a quarter of what is left of a command, and no more", async () => {
@@ -200,7 +200,7 @@ test("what no selector means alone is left out, and that is said", async () => {
 
 test("a recording is of one tab and one caller, and bounded", async () => {
   await startRecording({}, run());
-  await assert.rejects(startRecording({}, run()), { reason: "recording_state", guarantee: "not_executed" });
+  await assert.rejects(startRecording({}, run()), { reason: "recording_already", guarantee: "not_executed" });
   const params = { action: "execute_js", script: "x".repeat(20_000) };
   assert.equal(await recorderOf(run({ tab_id: 8 }), params), null);
   assert.equal(await recorderOf(run({ caller: { owner: "you", connection: "c" } }), params), null);
@@ -210,13 +210,13 @@ test("a recording is of one tab and one caller, and bounded", async () => {
   assert.equal(script.recorded.n_left_out, 2);
   await stopRecording({}, run());
   assert.equal(await recorderOf(run(), params), null);
-  await assert.rejects(stopRecording({}, run()), { reason: "recording_state" });
+  await assert.rejects(stopRecording({}, run()), { reason: "no_recording" });
 });
 
 test("of more than twenty recordings the oldest is given up", async () => {
   const caller = (n) => ({ owner: "me", connection: `c${n}` });
   for (let n = 0; n < 21; n++) await startRecording({}, run({ caller: caller(n) }));
-  await assert.rejects(stopRecording({}, run({ caller: caller(0) })), { reason: "recording_state" });
+  await assert.rejects(stopRecording({}, run({ caller: caller(0) })), { reason: "no_recording" });
   for (const n of [1, 20]) assert.equal((await stopRecording({}, run({ caller: caller(n) }))).recorded.n_steps, 0);
 });
 

@@ -55,7 +55,9 @@ pub(crate) fn check_name(field: &str, root: Option<&Path>, name: &str) -> Result
 pub(crate) fn check_new(field: &str, root: Option<&Path>, name: &str) -> Result<(), Error> {
     let (root, name) = place(field, root, name)?;
     if !root.is_dir() {
-        return Err(refused(field, &io::ErrorKind::NotFound.into()));
+        let words = format!("`{field}` is not taken: the folder that files_dir names is not there");
+        return Err(Error::new(Kind::InvalidParams, words)
+            .with_hint("ask the user to make that folder, or to name another one"));
     }
     match root.join(name).symlink_metadata() {
         Ok(_) => Err(refused(field, &io::ErrorKind::AlreadyExists.into())),
@@ -95,7 +97,7 @@ pub(crate) fn copy(
 ) -> Result<(PathBuf, u64), Error> {
     const FIELD: &str = "save_to";
     let unread = |error: &io::Error| {
-        let words = format!("the file of the download {}", cause_of(error));
+        let words = format!("the file of the download {}", cause_of(error).0);
         Error::new(Kind::ToolFailed, words)
     };
     let open = || {
@@ -235,22 +237,35 @@ fn is_special(name: &str) -> bool {
     name.contains(':') || is_other || is_port || DEVICES.contains(&&*stem)
 }
 
-/// What is said of a file that cannot be opened or made; of any other cause, what is wrong as a rule.
-const CAUSES: &[(io::ErrorKind, &str)] = &[
-    (io::ErrorKind::NotFound, "is not there"),
-    (io::ErrorKind::AlreadyExists, "is there already; nothing is written over"),
-    (io::ErrorKind::PermissionDenied, "may not be opened by this server"),
-    (io::ErrorKind::StorageFull, "has no room on its disk"),
+/// What is said of a file that cannot be opened or made, and what to do about it; of any other cause, what is wrong
+/// as a rule.
+const CAUSES: &[(io::ErrorKind, &str, &str)] = &[
+    (io::ErrorKind::NotFound, "is not there", BELOW),
+    (
+        io::ErrorKind::AlreadyExists,
+        "is there already; nothing is written over",
+        "give the name of a file that is not there yet",
+    ),
+    (
+        io::ErrorKind::PermissionDenied,
+        "may not be opened by this server",
+        "ask the user to allow it, or give another path below files_dir",
+    ),
+    (io::ErrorKind::StorageFull, "has no room on its disk", "ask the user to make room"),
 ];
 
-fn cause_of(error: &io::Error) -> &'static str {
-    let known = CAUSES.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, why)| *why);
-    known.unwrap_or("is no regular file that is reached without a link")
+const BELOW: &str = "give a path below files_dir, without links in it";
+
+fn cause_of(error: &io::Error) -> (&'static str, &'static str) {
+    let known = CAUSES.iter().find(|(kind, ..)| *kind == error.kind());
+    known.map_or(("is no regular file that is reached without a link", BELOW), |(_, why, hint)| {
+        (why, hint)
+    })
 }
 
 fn refused(field: &str, error: &io::Error) -> Error {
-    Error::new(Kind::InvalidParams, format!("`{field}` {}", cause_of(error)))
-        .with_hint("give a path below files_dir, without links in it")
+    let (why, hint) = cause_of(error);
+    Error::new(Kind::InvalidParams, format!("`{field}` {why}")).with_hint(hint)
 }
 
 fn too_large(field: &str) -> Error {
@@ -320,7 +335,14 @@ mod tests {
         assert!(save(root, "deep/er/page.txt", "t", b"other").is_err());
         assert!(save(root, "deep/er/page.txt", "t", b"text and more").is_err());
         assert_eq!(std::fs::read(&path).expect("there"), b"text");
-        assert!(check_new("save_to", root, "deep/er/page.txt").is_err());
+        let there = check_new("save_to", root, "deep/er/page.txt").expect_err("there already");
+        let hint = there.hint();
+        assert!(hint.contains("not there yet"), "{hint}");
+        let late = save(root, "deep/er/page.txt", "t", b"other").expect_err("there already");
+        assert_eq!(late.hint(), hint);
+        let nowhere = dir.path().join("nowhere");
+        let error = check_new("save_to", Some(&nowhere), "a").expect_err("no folder");
+        assert!(error.message.contains("files_dir"), "{error}");
         assert!(check_new("save_to", root, "deep/er/other.txt").is_ok());
     }
 

@@ -45,6 +45,7 @@ mod actions;
 mod checks;
 
 mod files;
+mod gist;
 
 mod order;
 

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use raincheck_core::content::{Content, Json, NotJson};
+use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::reply::Reply;
 use raincheck_core::task::Outcome;
 use raincheck_core::text;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::files;
+use crate::gist;
 use crate::told;
 
 /// Where the output of a command goes.
@@ -26,33 +27,11 @@ pub(crate) struct SaveTo {
     pub(crate) is_one: bool,
 }
 
-/// What the answer still says of output that was saved.
-#[derive(Default, Serialize, Deserialize)]
-struct Saved {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mime: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    width: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    height: Option<u32>,
-    #[serde(default, skip_deserializing)]
-    saved_to: String,
-    #[serde(default, skip_deserializing)]
-    bytes: usize,
-}
-
-impl Saved {
-    /// Adds where the file is to what is told beside it.
-    fn beside(self, raw: &str) -> Result<Json, NotJson> {
-        let mut told: Map<String, Value> = serde_json::from_str(raw).unwrap_or_default();
-        told.insert("saved_to".to_owned(), self.saved_to.into());
-        told.insert("bytes".to_owned(), self.bytes.into());
-        Json::of(&told)
-    }
+/// Adds where a file is, and how long, to what is told of it.
+fn told_of(mut gist: Map<String, Value>, path: &Path, bytes: u64) -> Map<String, Value> {
+    gist.insert("saved_to".to_owned(), path.to_string_lossy().into());
+    gist.insert("bytes".to_owned(), bytes.into());
+    gist
 }
 
 /// What answers with a file, and has nothing to save without one.
@@ -69,14 +48,17 @@ const MAX_CAUSE: usize = 200;
 struct Download {
     path: PathBuf,
     state: String,
-    url: Option<String>,
-    mime: Option<String>,
     error: Option<String>,
 }
 
 impl Download {
     /// Copies the file to where it was asked for.
-    fn copied(self, root: Option<&Path>, name: &str, mark: &str) -> Result<Saved, Error> {
+    fn copied(
+        self,
+        gist: Map<String, Value>,
+        (root, mark): (Option<&Path>, &str),
+        name: &str,
+    ) -> Result<Map<String, Value>, Error> {
         if self.state == "in_progress" {
             return Err(Error::new(Kind::ToolFailed, "the download goes on")
                 .with_hint("give a longer timeout_ms"));
@@ -87,13 +69,7 @@ impl Download {
                 .with_quoted(text::clip(&why, MAX_CAUSE), None));
         }
         let (path, bytes) = files::copy(root, name, mark, &self.path)?;
-        Ok(Saved {
-            url: self.url,
-            mime: self.mime,
-            saved_to: path.to_string_lossy().into_owned(),
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-            ..Saved::default()
-        })
+        Ok(told_of(gist, &path, bytes))
     }
 }
 
@@ -115,7 +91,7 @@ pub(crate) fn saved(
 /// Saves a list from memory; the answer says where. Works with blocking calls.
 pub(crate) fn remembered(
     root: Option<&Path>,
-    name: &str,
+    (what, name): (&str, &str),
     answer: &Outcome,
 ) -> Result<Outcome, Error> {
     let Outcome::Succeeded(parts) = answer else { return Ok(answer.clone()) };
@@ -123,12 +99,8 @@ pub(crate) fn remembered(
     let n = N_SAVED.fetch_add(1, Ordering::Relaxed);
     let mark = format!("memory-{}-{n}", std::process::id());
     let path = files::save(root, name, &mark, json.get().as_bytes())?;
-    let told = Saved {
-        saved_to: path.to_string_lossy().into_owned(),
-        bytes: json.get().len(),
-        ..Saved::default()
-    };
-    told::told(&told)
+    let gist = gist::of(what, &json.read().unwrap_or_default());
+    told::told(&told_of(gist, &path, json.get().len() as u64))
 }
 
 fn save(
@@ -145,33 +117,31 @@ fn save(
         reply = json.read().map_err(|error| unread(&error))?;
     }
     let raw = reply.result.map_or("null", RawValue::get);
-    if what == "downloads" && to.is_one {
+    let gist = gist::of(what, &serde_json::from_str(raw).unwrap_or_default());
+    let told = if what == "downloads" && to.is_one {
         let download: Download = serde_json::from_str(raw).map_err(|_| not_understood())?;
-        let told = Json::of(&download.copied(root, name, mark)?).map_err(|error| unread(&error))?;
-        let reply = Reply { result: Some(told.raw()), ..reply };
-        return reply.to_json().map_err(|error| unread(&error));
-    }
-    let mut told: Saved = serde_json::from_str(raw).unwrap_or_default();
-    let file = parts.iter().find_map(|part| match part {
-        Content::Binary { data, .. } => Some(&**data),
-        Content::Json(_) | Content::Text(_) | Content::Verbatim(_) => None,
-    });
-    if file.is_none() && ANSWER_WITH_FILE.contains(&what) {
-        return Err(not_understood());
-    }
-    let words = text_of(raw);
-    let bytes = file.unwrap_or_else(|| words.as_deref().unwrap_or(raw).as_bytes());
-    let path = files::save(root, name, mark, bytes)?;
-    (told.saved_to, told.bytes) = (path.to_string_lossy().into_owned(), bytes.len());
-    let told = match (what, file) {
-        // The file is beside the summary, not in its place.
-        ("trace_stop", Some(_)) => told.beside(raw),
-        _ => Json::of(&told),
+        download.copied(gist, place, name)?
+    } else {
+        let file = parts.iter().find_map(|part| match part {
+            Content::Binary { data, .. } => Some(&**data),
+            Content::Json(_) | Content::Text(_) | Content::Verbatim(_) => None,
+        });
+        if file.is_none() && ANSWER_WITH_FILE.contains(&what) {
+            return Err(not_understood());
+        }
+        let words = text_of(raw);
+        let bytes = file.unwrap_or_else(|| words.as_deref().unwrap_or(raw).as_bytes());
+        let path = files::save(root, name, mark, bytes)?;
+        // A trace is beside its summary, not in its place.
+        let gist = match file {
+            Some(_) => serde_json::from_str(raw).unwrap_or(gist),
+            None => gist,
+        };
+        told_of(gist, &path, bytes.len() as u64)
     };
-    let told = told.map_err(|error| unread(&error))?;
-    Reply { result: Some(told.raw()), truncated: false, ..reply }
-        .to_json()
-        .map_err(|error| unread(&error))
+    let told = Json::of(&told).map_err(|error| unread(&error))?;
+    // What the extension cut is cut in the file, too.
+    Reply { result: Some(told.raw()), ..reply }.to_json().map_err(|error| unread(&error))
 }
 
 /// What an extension answers that does not know what it was asked: an older one, until it is loaded again.
@@ -238,6 +208,27 @@ mod tests {
             assert!(!json.get().contains("one"), "{json:?}");
             assert!(json.get().contains(r#""target":7"#), "{json:?}");
         }
+    }
+
+    #[test]
+    fn what_is_saved_still_says_what_the_next_call_needs() {
+        // [BROWSER-40]
+        let dir = tempfile::tempdir().expect("a folder");
+        let page = r#"{"url":"http://a/","snapshot_id":"s1.2","text":"- one"}"#;
+        let answer = Outcome::Succeeded(replied(page));
+        let place = (Some(dir.path()), "t");
+        let Outcome::Succeeded(told) = saved(place, &to("a", false), "snapshot", answer) else {
+            panic!("not saved")
+        };
+        let [Content::Json(json)] = told.as_slice() else { panic!("{told:?}") };
+        assert!(json.get().contains(r#""snapshot_id":"s1.2""#), "{json:?}");
+        let log = Json::parse(r#"{"count":1,"next_cursor":"9","console":["said"]}"#).expect("JSON");
+        let log = Outcome::Succeeded(vec![Content::Json(log)]);
+        let told = remembered(Some(dir.path()), ("console", "b"), &log).expect("saved");
+        let Outcome::Succeeded(told) = told else { panic!("{told:?}") };
+        let [Content::Json(json)] = told.as_slice() else { panic!("{told:?}") };
+        assert!(json.get().contains(r#""next_cursor":"9""#), "{json:?}");
+        assert!(!json.get().contains("said"), "{json:?}");
     }
 
     #[test]

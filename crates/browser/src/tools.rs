@@ -53,7 +53,7 @@ impl ToolSet for Browser {
         let lane = match entry.place {
             Place::Here => {
                 let answer = self.answer(entry.name, &arguments, call)?;
-                return self.remembered(&arguments, answer).await.map(Route::Answer);
+                return self.remembered(entry.name, &arguments, answer).await.map(Route::Answer);
             }
             Place::Control => LaneId::from(lanes::CONTROL),
             Place::Tab => {
@@ -151,10 +151,15 @@ impl Browser {
     }
 
     /// Puts an answer from memory into a file, where one is named.
-    async fn remembered(&self, arguments: &Arguments, answer: Outcome) -> Result<Outcome, Error> {
+    async fn remembered(
+        &self,
+        what: &'static str,
+        arguments: &Arguments,
+        answer: Outcome,
+    ) -> Result<Outcome, Error> {
         let Some(name) = arguments.text("save_to").map(str::to_owned) else { return Ok(answer) };
         let root = self.settings().files_dir.clone();
-        blocking(move || saving::remembered(root.as_deref(), &name, &answer)).await?
+        blocking(move || saving::remembered(root.as_deref(), (what, &name), &answer)).await?
     }
 
     /// Answers from memory [QUEUE-4].

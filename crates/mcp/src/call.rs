@@ -2,18 +2,20 @@
 //!
 //! Submit, wait, cancel, abandon; nothing here knows a word of any surface.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use raincheck_core::cancel::OnDisconnect;
-use raincheck_core::content::Content;
+use raincheck_core::content::{Content, Json};
 use raincheck_core::decide::KILL_MARGIN;
 use raincheck_core::error::{Error, Guarantee, Kind};
-use raincheck_core::ids::{TaskId, ToolName};
+use raincheck_core::ids::{Spelling, TaskId, ToolName};
 use raincheck_core::lifecycle::State;
 use raincheck_core::log::Line;
 use raincheck_core::store::Page;
@@ -450,6 +452,23 @@ pub(crate) fn may_go_on(record: &TaskRecord) -> bool {
     };
     let has_begun = record.attempt > 0 && (record.started_at.is_some() || is_overdue());
     record.state == State::Cancelled && !record.has_stopped && has_begun
+}
+
+/// Says of a key that is taken which task has it, by the id that the callers of a surface know; `member` is what
+/// they call it. `None` for any other failure.
+pub(crate) fn respelled(error: &Error, spelling: Spelling, member: &str) -> Option<Error> {
+    #[derive(Deserialize)]
+    struct First {
+        task_id: String,
+    }
+    if error.kind != Kind::IdempotencyConflict {
+        return None;
+    }
+    let First { task_id } = error.details.as_ref()?.read().ok()?;
+    let known = task_id.parse::<TaskId>().ok()?.spell(spelling);
+    let message = error.message.replace(&task_id, &known).into();
+    let details = Json::of(&BTreeMap::from([(member, known)])).ok();
+    Some(Error { message, details, ..error.clone() })
 }
 
 /// Returns when to look again: the older the task, the later, from 500 to 5000 ms.

@@ -226,3 +226,53 @@ async fn a_running_server_is_seen_and_keeps_its_secret() {
     assert!(err(&refused).contains("a server runs"), "{}", err(&refused));
     server.close().await;
 }
+
+#[tokio::test]
+async fn a_key_that_is_taken_names_the_command_by_the_id_that_its_caller_knows() {
+    // [IDEM-1, BROWSER-1]
+    let folder = folder();
+    let server = Server::listening(folder.path()).await;
+    let script = |script: &str| json!({ "action": "execute_js", "script": script, "wait_ms": 0, "idempotency_key": "k" });
+    let first = server.call("interact", script("1")).await;
+    let other = server.call("interact", script("2")).await;
+    let id = first["correlation_id"].as_str().expect("an id");
+    assert_eq!(other["error_info"]["code"], "idempotency_conflict", "{other}");
+    assert_eq!(other["error_info"]["details"]["correlation_id"], id, "{other}");
+    assert!(other["message"].as_str().is_some_and(|words| words.contains(id)), "{other}");
+    assert!(!other.to_string().contains("tsk_"), "{other}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_command_that_a_reload_ended_says_so_when_it_is_read() {
+    // [BROWSER-23]
+    let folder = folder();
+    let server = Server::listening(folder.path()).await;
+    let mut fake = Fake::connect(&folder.path().join("run")).await;
+    let play = async {
+        let command = fake.accept().await;
+        let error = json!({ "code": "execution_timeout", "goes_on": true });
+        fake.post(&command, "timeout", json!({ "error": error })).await;
+    };
+    let (ended, ()) = tokio::join!(server.script(10_000), play);
+    assert_eq!(ended["status"], "timeout", "{ended}");
+    let id = &ended["correlation_id"];
+    let before = server.read(id).await;
+    assert!(before["reload_ended_at"].is_null(), "{before}");
+    assert!(before["message"].to_string().contains("reload: true"), "{before}");
+    let play = async {
+        let command = fake.accept().await;
+        assert_eq!(command["params"]["of"], *id, "{command}");
+        fake.complete(&command, json!({ "ended": true, "reloaded": true })).await;
+    };
+    let cancel = server.call("cancel", json!({ "correlation_id": id, "reload": true }));
+    let (cancelled, ()) = tokio::join!(cancel, play);
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    let after = server.read(id).await;
+    assert!(after["reload_ended_at"].is_string(), "{after}");
+    let words = after["message"].as_str().expect("words");
+    assert!(words.starts_with("It has come to its end since"), "{after}");
+    assert!(!after.to_string().contains("reload: true"), "{after}");
+    assert_eq!(after["status"], "timeout", "an end is final: {after}");
+    server.close().await;
+}

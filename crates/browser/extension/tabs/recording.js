@@ -51,7 +51,7 @@ const NOTED = {
 
 export async function startRecording(_, run) {
   const known = await read(run.caller);
-  if (known?.is_on) throw new CommandError("tool_failed", `tab ${known.tab_id} is recorded already`, { guarantee: "not_executed", reason: "recording_state" });
+  if (known?.is_on) throw new CommandError("tool_failed", `tab ${known.tab_id} is recorded already`, { guarantee: "not_executed", reason: "recording_already" });
   const { url } = await chrome.tabs.get(run.tab_id);
   await makeRoom(run.caller);
   await write(run.caller, { id: crypto.randomUUID(), is_on: true, tab_id: run.tab_id, url, steps: [], bytes: 0, names: [], left_out: [], n_left_out: 0 });
@@ -81,7 +81,7 @@ async function makeRoom(caller) {
 }
 
 function none() {
-  return new CommandError("tool_failed", "nothing is recorded for this caller", { guarantee: "not_executed", reason: "recording_state" });
+  return new CommandError("tool_failed", "nothing is recorded for this caller", { guarantee: "not_executed", reason: "no_recording" });
 }
 
 /** The steps as arguments of `interact`: of one batch, or of several in order. */

@@ -30,13 +30,13 @@ export function watchTrace() {
 
 export async function startTrace(_, { tab_id }) {
   await attach(tab_id);
-  if (traced.has(tab_id)) throw new CommandError("tool_failed", "a trace of this tab is being taken; trace_stop ends it", { guarantee: "not_executed", reason: "trace_state" });
+  if (traced.has(tab_id)) throw new CommandError("tool_failed", "a trace of this tab is being taken; trace_stop ends it", { guarantee: "not_executed", reason: "tracing_already" });
   const start = () => send(tab_id, "Tracing.start", { categories: CATEGORIES, transferMode: "ReportEvents" });
   try {
     // One that the service worker before this one began is of no use to anybody.
     await start().catch(() => send(tab_id, "Tracing.end").then(start));
   } catch (error) {
-    throw new CommandError("tool_failed", `the browser takes no trace: ${error.message}`, { guarantee: "not_executed", reason: "trace_state" });
+    throw new CommandError("tool_failed", `the browser takes no trace: ${error.message}`, { guarantee: "not_executed", reason: "trace_refused" });
   }
   traced.set(tab_id, { begun: performance.now() });
   return { tracing: true };
@@ -45,7 +45,7 @@ export async function startTrace(_, { tab_id }) {
 export async function stopTrace({ raw }, run) {
   const { tab_id } = run;
   const trace = traced.get(tab_id);
-  if (!trace) throw new CommandError("tool_failed", "no trace of this tab is being taken; trace_start begins one", { guarantee: "not_executed", reason: "trace_state" });
+  if (!trace) throw new CommandError("tool_failed", "no trace of this tab is being taken; trace_start begins one", { guarantee: "not_executed", reason: "no_trace" });
   const events = [];
   let n_left_out = 0;
   let complete;

@@ -193,9 +193,16 @@ const REASONS: &[Reason] = &[
         Some("ask the user to press Resume on the extension's page, then call again"),
     ),
     reason(
-        "recording_state",
-        "there is no recording to stop or to show, or one is under way already",
-        Some("start one with interact {action: \"record_start\"}, or stop it with record_stop"),
+        "recording_already",
+        "what you do is recorded already",
+        Some(
+            "go on, or end it with interact {action: \"record_stop\"}; observe {what: \"recording\"} shows what it holds",
+        ),
+    ),
+    reason(
+        "no_recording",
+        "nothing that you do is recorded",
+        Some("begin with interact {action: \"record_start\"}"),
     ),
     reason("script_error", "the script threw an error", None),
     reason(
@@ -221,7 +228,23 @@ const REASONS: &[Reason] = &[
         "the tab does not react; a script, a dialog or the print preview holds it up",
         Some("navigate the tab elsewhere or close it"),
     ),
-    reason("trace_state", "this tab has no trace to stop, or one is taken already", None),
+    reason(
+        "tracing_already",
+        "a trace of this tab is being taken already",
+        Some("end it with interact {action: \"trace_stop\"}"),
+    ),
+    reason(
+        "no_trace",
+        "no trace of this tab is being taken",
+        Some("begin with interact {action: \"trace_start\"}"),
+    ),
+    reason(
+        "trace_refused",
+        "the browser takes no trace now; it takes one at a time",
+        Some(
+            "end the one of another tab with interact {action: \"trace_stop\"} there, then try again",
+        ),
+    ),
     reason("unreadable_result", "the result could not be read", None),
     reason(
         "wait_failed",

@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::ids::{LaneId, Spelling, TaskId};
 use raincheck_core::lifecycle::State;
 use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::tool::ToolSpec;
 
 use crate::answer::{Answer, Begins, Failure, Mark, Refused};
-use crate::call::{Told, cancelled, follow};
+use crate::call::{Told, cancelled, follow, respelled};
 use crate::caller::Caller;
 use crate::surface::{Call, Definition, Desk, Shown, Surface};
 
@@ -126,7 +126,8 @@ impl Surface for Browser {
                 self.readings.note(&view);
                 let now = desk.engine().now();
                 let tab = self.bridge.tab_of(&view.record.task.lane);
-                desk.fence(|mark| command::answer((&view, tab), now, words::To::Submitter, mark))
+                let seen = command::Seen { view: &view, tab, over: None };
+                desk.fence(|mark| command::answer(seen, now, words::To::Submitter, mark))
             }
             Told::Memory(Outcome::Succeeded(contents)) | Told::Result(contents) => {
                 Answer::result(&contents)
@@ -189,7 +190,9 @@ impl Browser {
             untrusted_ends: Option<&'a str>,
         }
         let guarantee = refused.guarantee();
-        let error = self.owned_elsewhere(&refused.error).unwrap_or_else(|| refused.error.clone());
+        let known = || respelled(&refused.error, Spelling::Correlation, "correlation_id");
+        let error = self.owned_elsewhere(&refused.error).or_else(known);
+        let error = error.unwrap_or_else(|| refused.error.clone());
         let error = command::Told::of(&error);
         let said = |mark: &Mark| {
             let fence = error.is_quoting.then_some(mark);

@@ -23,14 +23,14 @@ use serde_json::Value;
 use raincheck_core::cancel::OnDisconnect;
 use raincheck_core::content::{Content, Json};
 use raincheck_core::error::{Error, Kind};
-use raincheck_core::ids::{LaneId, TaskId};
+use raincheck_core::ids::{LaneId, Spelling, TaskId};
 use raincheck_core::store::Durability;
 use raincheck_core::task::Outcome;
 use raincheck_core::text;
 use raincheck_core::tool::{Hints, ToolSpec};
 
 use crate::answer::{Answer, Begins, Failure, Mark, Refused};
-use crate::call::{Told, cancelled, follow};
+use crate::call::{Told, cancelled, follow, respelled};
 use crate::caller::Caller;
 use crate::surface::{Call, Definition, Desk, Shown, Surface};
 use crate::wire::Fields;
@@ -159,7 +159,9 @@ impl Operations {
             untrusted_ends: Option<&'a str>,
         }
         let guarantee = refused.guarantee();
-        let error = self.owned_elsewhere(&refused.error).unwrap_or_else(|| refused.error.clone());
+        let known = || respelled(&refused.error, Spelling::Uuid, "log_id");
+        let error = self.owned_elsewhere(&refused.error).or_else(known);
+        let error = error.unwrap_or_else(|| refused.error.clone());
         let error = operation::Failed::of(&words::of_bridge(error, &*self.bridge));
         let said = |mark: &Mark| {
             let fence = error.is_quoting.then_some(mark);

@@ -1,5 +1,6 @@
 //! From a request to a task.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -387,5 +388,10 @@ fn no_lane(kernel: &Kernel, lane: &LaneId) -> Error {
 
 fn conflict(first: TaskId) -> Error {
     let message = format!("the idempotency key belongs to `{first}`, which has other inputs");
-    Error::new(Kind::IdempotencyConflict, message)
+    let error = Error::new(Kind::IdempotencyConflict, message);
+    // Surfaces whose callers know tasks by other spellings read it there.
+    match Json::of(&BTreeMap::from([("task_id", first.to_string())])) {
+        Ok(details) => error.with_details(details),
+        Err(_) => error,
+    }
 }

@@ -11,7 +11,7 @@ async fn a_trace_says_where_the_time_of_a_page_went() {
     let tab = rig.open(&rig.here("traffic.html")).await;
     let act = |action: &str| json!({ "action": action, "tab_id": tab });
     let none = rig.end(act("trace_stop")).await;
-    assert_eq!(none["error_info"]["details"]["reason"], "trace_state", "{none}");
+    assert_eq!(none["error_info"]["details"]["reason"], "no_trace", "{none}");
     rig.done(act("trace_start")).await;
     let twice = rig.end(act("trace_start")).await;
     assert_eq!(twice["error_info"]["guarantee"], "not_executed", "{twice}");

@@ -10,6 +10,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::store::Filter;
 use raincheck_core::task::TaskRecord;
 use raincheck_core::text;
+use raincheck_core::time::Timestamp;
 use raincheck_core::tool::Hints;
 use raincheck_runtime::{Request, Submission, View};
 use serde::Serialize;
@@ -138,7 +139,7 @@ async fn for_good(
     let inputs = Json::of(&Ending { what: END, of: &of, tab_id })
         .map_err(|error| Error::new(Kind::InvalidRequest, error.to_string()))?;
     let mut request = Request::new(END, inputs, who.scope().clone());
-    request.tags = vec![Arc::from(END)];
+    request.tags = vec![Arc::from(END), Arc::from(of.as_str())];
     let submitted = engine.submit(request).await?;
     let Submission::Task(accepted) = submitted else { return Err(unknown()) };
     let view = engine.wait_accepted(accepted, who.wait(ENDING)).await?;
@@ -151,6 +152,26 @@ async fn for_good(
         ("cancel_requested", "its page is being loaded anew; call again to hear that it has ended")
     };
     Ok(Answer::json(&One { status, correlation_id: of, acknowledged: true, message }))
+}
+
+/// Returns when what a command had left at work was ended for good, if that was asked for and is done.
+pub(super) async fn ended_for_good(
+    context: &Context<'_>,
+    who: &Caller,
+    view: &View,
+) -> Option<Timestamp> {
+    if !is_left(view) {
+        return None;
+    }
+    let filter = Filter {
+        states: vec![State::Succeeded],
+        tool: Some(Arc::from(END)),
+        tags_any: vec![Arc::from(view.record.id().spell(Spelling::Correlation))],
+        ..Filter::default()
+    };
+    // That it is not known is no reason not to tell the rest.
+    let page = context.desk.engine().list(who.scope(), &filter, None, 1).await.ok()?;
+    page.items.first()?.ended_at
 }
 
 /// Tells whether a command has ended and may have left something at work.

@@ -39,6 +39,8 @@ struct Command<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     expired_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    reload_ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_info: Option<Failure<'a>>,
@@ -106,16 +108,22 @@ struct Arguments {
     wait_ms: u64,
 }
 
+/// A command as it is seen now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) view: &'a View,
+    /// The tab that its lane is for.
+    pub(super) tab: Option<i64>,
+    /// When what it left at work was ended for good.
+    pub(super) over: Option<Timestamp>,
+}
+
 /// Answers with where a command stands. Reading one that failed is no failure.
-/// `lane_tab` is the tab that its lane is for.
-pub(super) fn answer(
-    (view, lane_tab): (&View, Option<i64>),
-    now: Timestamp,
-    to: To,
-    mark: &Mark,
-) -> Answer {
+pub(super) fn answer(seen: Seen<'_>, now: Timestamp, to: To, mark: &Mark) -> Answer {
+    let Seen { view, tab: lane_tab, over } = seen;
     let record = &view.record;
     let error = failure(view);
+    let error = error.map(|error| if over.is_some() { error.with_hint(LOOK) } else { error });
     let place = error.as_ref().map(Place::of).unwrap_or_default();
     let error = error.map(|error| Told::of(&error));
     let (reply, blocks) = reply(view.payload.as_ref().and_then(|it| it.outcome.as_ref()));
@@ -138,7 +146,7 @@ pub(super) fn answer(
     let found = tab.filter(|_| reply.is_found || place.is_found);
     let command = Command {
         status: words::word(record.state, to),
-        message: message(view, error.as_ref().map(|error| &error.own), found),
+        message: message(seen, error.as_ref().map(|error| &error.own), found),
         waiting_reason: record.waiting.as_ref().map(WaitReason::as_str),
         position: view.position,
         cancel_requested: record.cancel.is_some(),
@@ -146,6 +154,7 @@ pub(super) fn answer(
         completed_at: ended(&[State::Succeeded, State::Cancelled]),
         failed_at: ended(&[State::Failed, State::TimedOut]),
         expired_at: (record.state == State::Expired).then_some(record.updated_at),
+        reload_ended_at: over,
         duration_ms: duration_ms(record),
         error_info: error.as_ref().map(|error| error.info(fence)),
         engine: reply.engine.as_deref(),
@@ -180,6 +189,13 @@ pub(super) fn answer(
     let is_failure = to == To::Submitter && error.is_some() && record.state != State::Expired;
     if is_failure { answer.into_failure() } else { answer }
 }
+
+/// What is said first of a command that a reload ended after it was told that it may go on.
+const OVER: &str = "It has come to its end since: cancel with reload loaded its page anew, or found it gone. \
+                    When the command ended that was not so: ";
+
+/// What is left to do then.
+const LOOK: &str = "look at the page for what it did before you run it again";
 
 /// Where a failure came about, as the bridge says in its details.
 #[derive(Debug, Default, Deserialize)]
@@ -282,8 +298,11 @@ fn millis(span: std::time::Duration) -> u64 {
 }
 
 /// Says in words where a command stands and what to do next.
-fn message(view: &View, error: Option<&Error>, found: Option<i64>) -> String {
-    let said = words_of(view, error);
+fn message(seen: Seen<'_>, error: Option<&Error>, found: Option<i64>) -> String {
+    let mut said = words_of(seen.view, error);
+    if seen.over.is_some() {
+        said.insert_str(0, OVER);
+    }
     let Some(tab) = found else { return said };
     format!(
         "{said} It was given no tab and had none yet: it took the one in front, tab {tab}, and what comes \

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::words::To;
-use super::{command, lists, parse_id, unknown};
+use super::{cancel, command, lists, parse_id, unknown};
 use crate::answer::Answer;
 use crate::call::read;
 use crate::caller::Caller;
@@ -69,9 +69,11 @@ async fn result(
     let is_unknown = |error: &Error| error.kind == raincheck_core::error::Kind::NotFound;
     let view = read.map_err(|error| if is_unknown(&error) { unknown() } else { error })?;
     context.surface.readings.note(&view);
+    let over = cancel::ended_for_good(context, who, &view).await;
     let now = engine.now();
     let tab = context.surface.bridge.tab_of(&view.record.task.lane);
-    Ok(context.desk.fence(|mark| command::answer((&view, tab), now, To::Reader, mark)))
+    let seen = command::Seen { view: &view, tab, over };
+    Ok(context.desk.fence(|mark| command::answer(seen, now, To::Reader, mark)))
 }
 
 /// Takes `wait_ms` and returns what is left of it within the caller's budget [CALL-2].
