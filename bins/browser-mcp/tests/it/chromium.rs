@@ -4,6 +4,7 @@
 //! a busy machine starts one browser. Every wait ends with the condition itself.
 
 mod acting;
+mod asked;
 mod awaits;
 mod batches;
 mod beside;

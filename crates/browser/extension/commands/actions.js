@@ -119,13 +119,13 @@ async function inTurn(entry, action, run, server, commands) {
     if (is_change) takeInHand(run.tab_id);
     watchOpened(run);
     hold(run, is_change);
+    run.onStop((status) => (status === "error" ? true : freeFromDialog(run)));
     // A page that a dialog stops answers nothing: this comes before anything is asked of it.
     await settleDialog(run.tab_id);
     const tab = await wakeTab(run.tab_id, run);
     // Where the tab stands counts, whichever way it came there; only what leads elsewhere may be done.
     if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
     if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
-    run.onStop((status) => (status === "error" ? true : freeFromDialog(run)));
     if (is_change) watchOver(run);
     stopWith(action, run);
   }

@@ -56,11 +56,11 @@ export async function setPolicy({ policy, dialog_policy, value }) {
 
 /**
  * What becomes of a dialog that is open when a command comes: an alert, which asks nothing, is closed unless
- * dialogs are reported. Any other one is the user's, and holds the command off.
+ * dialogs are reported. Any other one is the user's, and holds the command off, as a print preview does.
  */
 export async function settleDialog(tab_id) {
   const dialog = await dialogNow(tab_id);
-  if (!dialog) return;
+  if (!dialog) return await settlePrint(tab_id);
   const is_reported = (await readSetting("dialog_policy", "dismiss")) === "report";
   if (dialog.type === "alert" && !is_reported && !dialog.is_lost) return void (await close(tab_id, { accept: true }));
   throw standing(dialog);
@@ -103,6 +103,17 @@ export async function freeFromDialog(run) {
   if (!run.is_dialog_named) run.ended.error.message += `; a dialog (${dialog.type}) is open in its tab and waits for ${whom}`;
   run.is_dialog_named = true;
   return false;
+}
+
+/** A page that reacts prints no more, whatever was heard of it. */
+async function settlePrint(tab_id) {
+  if (!printing.has(tab_id)) return;
+  if (await reacts(tab_id)) return void printing.delete(tab_id);
+  throw new CommandError("tool_failed", "the print preview is open in this tab, until the user closes it", {
+    guarantee: "not_executed",
+    reason: "print_preview_open",
+    hint: "have the user close it, or work in another tab",
+  });
 }
 
 /** A page that prints stands still until its preview is closed, which the debugger neither sees nor can do. */

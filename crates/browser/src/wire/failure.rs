@@ -96,6 +96,11 @@ const REASONS: &[Reason] = &[
             "answer it with interact {action: \"dialog\", accept: true or false}, or have the user answer it where only the user can",
         ),
     ),
+    reason(
+        "print_preview_open",
+        "the print preview is open in this tab, until the user closes it",
+        Some("have the user close it, or work in another tab"),
+    ),
     reason("element_not_ready", "the element is not there or cannot be acted on", SNAPSHOT),
     reason(
         "navigated",
