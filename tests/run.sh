@@ -178,7 +178,8 @@ step "build" cargo build --quiet --workspace --all-targets
 step "tests" cargo test --workspace --lib --bins --tests
 step "the browser extension" node --test crates/browser/extension-tests/*.test.mjs
 step "the page of the browser extension" env "BROWSER_MCP=${CARGO_TARGET_DIR:-target}/debug/browser-mcp" \
-    node --test crates/browser/extension-tests/page.chromium.mjs crates/browser/extension-tests/native.chromium.mjs crates/browser/extension-tests/user.chromium.mjs
+    node --test crates/browser/extension-tests/page.chromium.mjs crates/browser/extension-tests/native.chromium.mjs crates/browser/extension-tests/user.chromium.mjs \
+    crates/browser/extension-tests/theirs.chromium.mjs
 step "the Unity package" bash tests/unity/run.sh
 step "MCP conformance" bash tests/conformance/run.sh
 step "examples in the documentation" cargo test --workspace --doc

@@ -1,24 +1,22 @@
 // What the user does on the extension's page, as a client of `browser-mcp` sees it: a built server, a real
-// Chromium and its extension. `node --test user.chromium.mjs`, with BROWSER_MCP for another build.
+// Chromium and its extension. `node --test user.chromium.mjs`.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
 
 import { ID, launch, open } from "./chromium.mjs";
+import { serve, until } from "./server.mjs";
 
-const PROGRAM = process.env.BROWSER_MCP ?? fileURLToPath(new URL("../../../target/debug/browser-mcp", import.meta.url));
 const FOREVER = "for (;;) {}";
 const folder = mkdtempSync(join(tmpdir(), "raincheck-user-"));
 let [server, browser, page, web, origin, tab_id] = [];
 
 before(async () => {
-  server = await serve();
+  server = await serve(folder);
   browser = await launch(join(folder, "extension"));
   const other = () => `http://shop.localhost:${web.address().port}/frame`;
   const pages = { "/frame": () => "<p id=deep>inside", "/around": () => `<title>Around</title><p>outside<iframe src="${other()}"></iframe>` };
@@ -27,7 +25,7 @@ before(async () => {
   await new Promise((done) => web.once("listening", done));
   origin = `http://127.0.0.1:${web.address().port}`;
   await until(async () => (await server.call("observe", { what: "health", wait_for_browser_ms: 20_000, wait_ms: 20_000 })).ok);
-  ({ tab_id } = await end({ action: "tab_new", url: `${origin}/` }));
+  ({ tab_id } = await server.end({ action: "tab_new", url: `${origin}/` }));
   page = await open(browser, "status/status.html");
 });
 
@@ -45,11 +43,11 @@ test("a stop on the page ends the command, says whose wish it was, and leaves th
   const { caller } = (await page.run(`chrome.runtime.sendMessage({ to: "worker", kind: "desk", ask: "state" })`)).live[0];
   assert.deepEqual([caller.owner, caller.n], ["local", 1]);
   await page.run(`document.querySelector("#live .stop").click()`);
-  const { status, error_info } = await endOf(begun);
+  const { status, error_info } = await server.endOf(begun);
   assert.deepEqual([status, error_info.code, error_info.guarantee], ["error", "cancelled", "unknown"]);
   assert.match(error_info.message, /^the user stopped it/);
   assert.match(error_info.hint, /ask the user/);
-  assert.equal((await end({ action: "execute_js", script: "6 * 7", tab_id })).result, 42);
+  assert.equal((await server.end({ action: "execute_js", script: "6 * 7", tab_id })).result, 42);
   await page.until(`[...document.querySelectorAll("#recent .end")].some((one) => one.textContent === "stopped")`);
 });
 
@@ -57,13 +55,13 @@ test("while it is paused commands are refused, also by a service worker that was
   await press("Pause");
   await page.send("ServiceWorker.enable");
   await page.send("ServiceWorker.stopAllWorkers");
-  const { status, error_info } = await end({ action: "execute_js", script: "document.title = 'touched'", tab_id });
+  const { status, error_info } = await server.end({ action: "execute_js", script: "document.title = 'touched'", tab_id });
   assert.deepEqual([status, error_info.code, error_info.guarantee, error_info.details?.reason], ["error", "peer_not_ready", "not_executed", "paused"]);
   assert.match(error_info.hint, /Resume/);
   await page.until(`document.querySelector("#notice-title").textContent === "Paused"`);
   assert.equal(await page.run(`chrome.action.getBadgeText({})`), "II");
   await press("Resume");
-  assert.equal((await end({ action: "execute_js", script: "document.title", tab_id })).result, "A page");
+  assert.equal((await server.end({ action: "execute_js", script: "document.title", tab_id })).result, "A page");
 });
 
 test("stop all pauses first: what waits in the server's line does not follow", async () => {
@@ -73,10 +71,10 @@ test("stop all pauses first: what waits in the server's line does not follow", a
   await page.until(`document.querySelector("#live .detail")?.textContent === ${JSON.stringify(FOREVER)} && !document.querySelector("#live .waits")`);
   await press("Stop all and pause");
   const reasons = [];
-  for (const one of begun) reasons.push((await endOf(one)).error_info.details?.reason);
+  for (const one of begun) reasons.push((await server.endOf(one)).error_info.details?.reason);
   assert.deepEqual(reasons, ["stopped_by_user", "paused", "paused", "paused"]);
   await press("Resume");
-  assert.equal((await end({ action: "execute_js", script: "document.title", tab_id })).result, "A page");
+  assert.equal((await server.end({ action: "execute_js", script: "document.title", tab_id })).result, "A page");
 });
 
 test("a closed site is left alone, and not even its title is told [BROWSER-27]", async () => {
@@ -87,37 +85,37 @@ test("a closed site is left alone, and not even its title is told [BROWSER-27]",
     { what: "page_text", tab_id },
     { action: "tab_new", url: `${origin}/new` },
   ]) {
-    const { status, error_info } = await end(call);
+    const { status, error_info } = await server.end(call);
     assert.deepEqual([status, error_info.code, error_info.guarantee, error_info.details?.reason], ["error", "url_blocked", "not_executed", "origin_closed"], JSON.stringify(call));
   }
-  const tabs = await end({ what: "tabs" });
+  const tabs = await server.end({ what: "tabs" });
   assert.ok(!JSON.stringify(tabs).includes("A page"), JSON.stringify(tabs));
   await closeSites("");
-  assert.match(JSON.stringify((await end({ what: "page_text", tab_id })).result), /words/);
+  assert.match(JSON.stringify((await server.end({ what: "page_text", tab_id })).result), /words/);
   assert.deepEqual(page.faults, []);
 });
 
 test("a frame of a closed site in another page is not read [BROWSER-27]", async () => {
-  const { tab_id: around } = await end({ action: "tab_new", url: `${origin}/around` });
-  const read = async (what) => JSON.stringify((await end({ what, tab_id: around })).result);
+  const { tab_id: around } = await server.end({ action: "tab_new", url: `${origin}/around` });
+  const read = async (what) => JSON.stringify((await server.end({ what, tab_id: around })).result);
   await until(async () => (await read("page_text")).includes("inside"));
   const click = { action: "click", selector: "#deep", tab_id: around, timeout_ms: 60_000 };
-  assert.equal((await end(click)).status, "complete");
+  assert.equal((await server.end(click)).status, "complete");
   await closeSites("shop.localhost");
   for (const what of ["page_text", "snapshot"]) {
     const said = await read(what);
     assert.deepEqual([said.includes("outside"), said.includes("inside"), said.includes("closed to commands by the user")], [true, false, true], said);
   }
-  assert.equal((await end(click)).error_info.guarantee, "not_executed");
+  assert.equal((await server.end(click)).error_info.guarantee, "not_executed");
   await closeSites("");
 });
 
 test("pages that commands cannot look into are told at once by their kind [BROWSER-36]", async () => {
   const shown = async (url) => {
-    const before = new Set((await end({ what: "tabs" })).result.map((row) => row.tab_id));
+    const before = new Set((await server.end({ what: "tabs" })).result.map((row) => row.tab_id));
     const { targetId } = await browser.send("Target.createTarget", { url });
     let row;
-    await until(async () => (row = (await end({ what: "tabs" })).result.find((one) => !before.has(one.tab_id) && one.status === "complete")));
+    await until(async () => (row = (await server.end({ what: "tabs" })).result.find((one) => !before.has(one.tab_id) && one.status === "complete")));
     return { tab_id: row.tab_id, close: () => browser.send("Target.closeTarget", { targetId }) };
   };
   for (const [url, reason, way_on] of [
@@ -127,21 +125,21 @@ test("pages that commands cannot look into are told at once by their kind [BROWS
   ]) {
     const tab = await shown(url);
     for (const call of [{ what: "snapshot" }, { what: "page_text" }, { action: "click", selector: "a" }, { action: "execute_js", script: "1" }]) {
-      const { status, error_info } = await end({ ...call, tab_id: tab.tab_id });
+      const { status, error_info } = await server.end({ ...call, tab_id: tab.tab_id });
       assert.deepEqual([status, error_info.guarantee, error_info.details?.reason], ["error", "not_executed", reason], `${url}: ${JSON.stringify(call)}`);
       assert.match(error_info.hint, way_on);
     }
     // The way on works from there.
-    assert.equal((await end({ action: "navigate", url: `${origin}/`, tab_id: tab.tab_id })).status, "complete", url);
-    assert.match(JSON.stringify((await end({ what: "page_text", tab_id: tab.tab_id })).result), /words/);
+    assert.equal((await server.end({ action: "navigate", url: `${origin}/`, tab_id: tab.tab_id })).status, "complete", url);
+    assert.match(JSON.stringify((await server.end({ what: "page_text", tab_id: tab.tab_id })).result), /words/);
     await tab.close();
   }
   // No certificate to be had there.
-  const { tab_id: warned } = await end({ action: "tab_new" });
-  await end({ action: "navigate", url: origin.replace("http:", "https:"), tab_id: warned });
-  const { error_info } = await end({ what: "snapshot", tab_id: warned });
+  const { tab_id: warned } = await server.end({ action: "tab_new" });
+  await server.end({ action: "navigate", url: origin.replace("http:", "https:"), tab_id: warned });
+  const { error_info } = await server.end({ what: "snapshot", tab_id: warned });
   assert.deepEqual([error_info.guarantee, error_info.details?.reason], ["not_executed", "certificate_page"]);
-  await end({ action: "tab_close", tab_id: warned });
+  await server.end({ action: "tab_close", tab_id: warned });
 });
 
 test("with several profiles a tab finds its browser, and health names each [BROWSER-7]", async () => {
@@ -155,11 +153,11 @@ test("with several profiles a tab finds its browser, and health names each [BROW
     }
     assert.equal(known.length, 2);
     const opened = [];
-    for (const { browser_id } of known) opened.push((await end({ action: "tab_new", url: `${origin}/?${browser_id}`, browser_id })).tab_id);
+    for (const { browser_id } of known) opened.push((await server.end({ action: "tab_new", url: `${origin}/?${browser_id}`, browser_id })).tab_id);
     assert.ok(opened.every(Number.isInteger), JSON.stringify(opened));
     for (let round = 0; round < 2; round++) {
       for (const [n, { browser_id }] of known.entries()) {
-        const { result } = await end({ action: "execute_js", script: "location.search", tab_id: opened[n] });
+        const { result } = await server.end({ action: "execute_js", script: "location.search", tab_id: opened[n] });
         assert.equal(result, `?${browser_id}`);
       }
     }
@@ -168,7 +166,7 @@ test("with several profiles a tab finds its browser, and health names each [BROW
   }
 });
 
-// ---- the page, the server ----------------------------------------------------------------
+// ---- the page ----------------------------------------------------------------
 
 async function press(words) {
   const button = `[...document.querySelectorAll("button")].find((one) => one.textContent === ${JSON.stringify(words)} && one.checkVisibility() && !one.disabled)`;
@@ -185,61 +183,4 @@ async function closeSites(sites) {
     document.querySelector("#origins-save").click();
   })()`);
   await page.until(`document.querySelector("#origins-saved").textContent === "Saved"`);
-}
-
-/** Gives a command and returns how it ended. */
-async function end(call) {
-  return await endOf(await server.call(call.what ? "observe" : "interact", { wait_ms: 20_000, ...call }));
-}
-
-async function endOf(answer) {
-  let last = answer;
-  await until(async () => {
-    if (last.status !== "queued" && last.status !== "pending") return true;
-    last = await server.call("observe", { what: "command_result", correlation_id: answer.correlation_id, wait_ms: 20_000 });
-    return false;
-  });
-  return last;
-}
-
-async function until(holds) {
-  for (let tries = 0; !(await holds()); tries++) if (tries > 100) throw new Error("it never came");
-}
-
-/** A server with folders of its own, and its extension in `extension`. */
-async function serve() {
-  const places = { HOME: folder, XDG_STATE_HOME: join(folder, "state"), XDG_RUNTIME_DIR: join(folder, "run") };
-  const env = { ...process.env, ...places };
-  mkdirSync(places.XDG_STATE_HOME, { mode: 0o700 });
-  mkdirSync(places.XDG_RUNTIME_DIR, { mode: 0o700 });
-  execFileSync(PROGRAM, ["extension", "install", join(folder, "extension")], { env });
-  const child = spawn(PROGRAM, ["--accept-ms", "60000", "--run-ms", "120000", "--reconnect-grace-s", "120"], { env, stdio: ["pipe", "pipe", "ignore"] });
-  const gone = new Promise((resolve) => child.once("close", resolve));
-  const answers = new Map();
-  let [n, rest] = [0, ""];
-  child.stdout.setEncoding("utf8").on("data", (data) => {
-    const lines = (rest + data).split("\n");
-    rest = lines.pop();
-    for (const message of lines.map((line) => JSON.parse(line))) answers.get(message.id)?.(message);
-  });
-  child.stdin.on("error", () => {});
-  const write = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
-  const request = (method, params) =>
-    new Promise((resolve, reject) => {
-      answers.set(++n, resolve);
-      write({ id: n, method, params });
-      gone.then(() => reject(new Error("the server ended")));
-    });
-  await request("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "tests", version: "1" } });
-  write({ method: "notifications/initialized" });
-  const call = async (name, args) => {
-    const { result, error } = await request("tools/call", { name, arguments: args });
-    if (error) throw new Error(`${name}: ${JSON.stringify(error)}`);
-    return result.structuredContent ?? JSON.parse(result.content[0].text);
-  };
-  const close = async () => {
-    child.stdin.end();
-    await gone;
-  };
-  return { call, close };
 }

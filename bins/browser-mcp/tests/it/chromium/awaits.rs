@@ -124,3 +124,24 @@ async fn a_script_that_waits_for_what_nothing_can_bring_is_over_when_it_is_cance
     }
     rig.close().await;
 }
+
+#[tokio::test]
+async fn a_script_that_awaits_past_its_limit_is_not_told_as_if_it_had_stopped() {
+    // [BROWSER-23]
+    let rig = Rig::start().await;
+    let tab = rig.open(&rig.here("plain.html")).await;
+    let begins = json!({
+        "action": "execute_js", "script": COUNTS, "tab_id": tab, "timeout_ms": 3000,
+    });
+    let ended = rig.end(begins).await;
+    let info = &ended["error_info"];
+    assert_eq!((&ended["status"], &info["guarantee"]), (&json!("timeout"), &json!("unknown")));
+    assert!(info["hint"].to_string().contains("reload: true"), "{ended}");
+    let seen = count(&rig, &tab).await;
+    let more = json!({ "action": "execute_js", "script": "String(window.n)", "tab_id": tab });
+    rig.until(more, |told| told["result"] != seen).await;
+    let told = ended_for_good(&rig, &ended["correlation_id"]).await;
+    assert_eq!(told["status"], "cancelled", "{told}");
+    assert_eq!(count(&rig, &tab).await, "undefined", "its document is gone");
+    rig.close().await;
+}
