@@ -16,6 +16,7 @@ mod guarded;
 mod hard;
 mod output;
 mod pages;
+mod pairing;
 #[path = "../../src/demo/chromium.rs"]
 mod program;
 mod reading;
@@ -25,6 +26,7 @@ mod traces;
 mod traffic;
 mod zoo;
 
+use std::path::Path;
 use std::process::Stdio;
 
 use raincheck_app::demo::Unmet;
@@ -63,23 +65,17 @@ impl Rig {
     pub(crate) async fn start() -> Self {
         let turn = TURN.lock().await;
         let folder = folder();
-        let (extension, browser) = (folder.path().join("extension"), folder.path().join("b"));
-        std::fs::create_dir(&browser).expect("created");
         let mut install = command(folder.path(), &["extension", "install", "extension"]);
         let installed = install.stdin(Stdio::null()).output().expect("it runs");
         assert!(installed.status.success(), "{installed:?}");
-        let mut serve = command(folder.path(), &["serve", "--log-level", "info"]);
-        std::fs::create_dir(folder.path().join("files")).expect("created");
-        serve.args(PATIENT).args([
-            "--files-dir",
-            "files",
-            "--show-storage",
-            "true",
-            "--show-cookies",
-            "true",
-        ]);
-        let mut server = Server::of(serve).await;
-        server.until_logged("listening for the extension").await;
+        let server = serve(folder.path(), &[]).await;
+        Self::of(turn, folder, server).await
+    }
+
+    /// Starts a browser with the extension of a folder and its server, and waits until it is connected.
+    async fn of(turn: MutexGuard<'static, ()>, folder: tempfile::TempDir, server: Server) -> Self {
+        let (extension, browser) = (folder.path().join("extension"), folder.path().join("b"));
+        std::fs::create_dir(&browser).expect("created");
         let program = program::find().await.unwrap_or_else(|missing| {
             panic!("{missing}; get one with: apt-get install -y chromium, or set CHROMIUM")
         });
@@ -233,6 +229,17 @@ impl Rig {
         assert!(said.is_ok(), "{said:?}");
         folder.close().expect("removed");
     }
+}
+
+/// Starts a server that listens for the extension of a folder.
+async fn serve(folder: &Path, more: &[&str]) -> Server {
+    let mut serve = command(folder, &["serve", "--log-level", "info"]);
+    std::fs::create_dir(folder.join("files")).expect("created");
+    serve.args(PATIENT).args(["--files-dir", "files"]);
+    serve.args(["--show-storage", "true", "--show-cookies", "true"]).args(more);
+    let mut server = Server::of(serve).await;
+    server.until_logged("listening for the extension").await;
+    server
 }
 
 /// The server of another client at the same browser.

@@ -11,7 +11,7 @@ use crate::server::Server;
 use crate::{browser_mcp, code, command, folder, out};
 
 /// Writes an endpoint file of this living process that leads to somebody else's port.
-async fn forge(runtime: &Path, port: u16) -> Endpoint {
+pub(crate) async fn forge(runtime: &Path, port: u16) -> Endpoint {
     let path = runtime.join("browser/endpoint.json");
     let options = Options::new("browser-mcp").expect("random bytes");
     let started_at = raincheck::core::time::Timestamp::from_millis(0);
