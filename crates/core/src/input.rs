@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::content::{Json, NotJson};
 
@@ -163,6 +164,90 @@ pub struct Input {
     pub response: Option<Json>,
 }
 
+impl Input {
+    /// Tells whether the question can be answered so, as MCP has the answers to its three kinds of
+    /// questions; any other is its asker's to read. What is in the `content` of an accepted form is looked
+    /// at no further than for the fields that the form requires.
+    ///
+    /// # Errors
+    /// What the answer lacks.
+    pub fn check_response(&self, response: &Json) -> Result<(), BadAnswer> {
+        let Ok(asked) = self.request.read::<Asked>() else { return Ok(()) };
+        let given: Map<String, Value> = response.read().map_err(|_| BadAnswer::NoObject)?;
+        let needed: &[&str] = match asked.method.as_str() {
+            "elicitation/create" => return asked.params.check(&given),
+            "sampling/createMessage" => &["role", "content", "model"],
+            "roots/list" => &["roots"],
+            _ => &[],
+        };
+        let lacking = needed.iter().find(|name| !given.contains_key(**name));
+        lacking.map_or(Ok(()), |name| Err(BadAnswer::Lacks(name)))
+    }
+}
+
+/// Why something is no answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadAnswer {
+    /// It is no object.
+    #[error("it is no object")]
+    NoObject,
+    /// A field that its kind of question has is not there.
+    #[error("`{0}` is missing")]
+    Lacks(&'static str),
+    /// The answer to a question to a person does not say what that person did.
+    #[error("`action` must be accept, decline or cancel")]
+    NoAction,
+    /// The content of a form is no object.
+    #[error("`content` must be an object")]
+    NoContent,
+    /// A field that the form requires is not there. Its name is the asker's.
+    #[error("a field that the form requires is missing in `content`")]
+    LacksContent(String),
+}
+
+/// What is read of a question before its answer is taken.
+#[derive(Deserialize)]
+struct Asked {
+    method: String,
+    #[serde(default)]
+    params: Form,
+}
+
+/// What is read of a question to a person.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Form {
+    mode: Option<String>,
+    requested_schema: Schema,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Schema {
+    required: Vec<String>,
+}
+
+impl Form {
+    fn check(&self, given: &Map<String, Value>) -> Result<(), BadAnswer> {
+        match given.get("action").and_then(Value::as_str) {
+            Some("decline" | "cancel") => return Ok(()),
+            Some("accept") => {}
+            _ => return Err(BadAnswer::NoAction),
+        }
+        if self.mode.as_deref() == Some("url") {
+            return Ok(());
+        }
+        let nothing = Map::new();
+        let content = match given.get("content") {
+            Some(content) => content.as_object().ok_or(BadAnswer::NoContent)?,
+            None => &nothing,
+        };
+        let lacking =
+            self.requested_schema.required.iter().find(|name| !content.contains_key(*name));
+        lacking.map_or(Ok(()), |name| Err(BadAnswer::LacksContent(name.clone())))
+    }
+}
+
 /// A change of the questions of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputChange {
@@ -224,6 +309,34 @@ mod tests {
         assert_eq!(open.among(&open.without("b")).as_str(), Some("a"));
         let none = open.without("a").without("b");
         assert!(none.is_empty() && none == OpenInputs::read("") && none.keys().next().is_none());
+    }
+
+    #[test]
+    fn an_answer_has_the_form_that_its_question_asks_for() {
+        let form =
+            r#"{"method":"elicitation/create","params":{"requestedSchema":{"required":["name"]}}}"#;
+        let url = r#"{"method":"elicitation/create","params":{"mode":"url"}}"#;
+        let odd = r#"{"method":"elicitation/create","params":7}"#;
+        let sampling = r#"{"method":"sampling/createMessage"}"#;
+        for (asked, given, fault) in [
+            (form, r#"{"action":"accept","content":{"name":"Ada"}}"#, None),
+            (form, r#"{"action":"decline"}"#, None),
+            (form, r#"{"name":"Ada"}"#, Some(BadAnswer::NoAction)),
+            (form, r#"{"action":"yes"}"#, Some(BadAnswer::NoAction)),
+            (form, r#"{"action":"accept"}"#, Some(BadAnswer::LacksContent("name".to_owned()))),
+            (form, r#"{"action":"accept","content":[]}"#, Some(BadAnswer::NoContent)),
+            (form, "[]", Some(BadAnswer::NoObject)),
+            (url, r#"{"action":"accept"}"#, None),
+            (sampling, r#"{"role":"assistant","content":{}}"#, Some(BadAnswer::Lacks("model"))),
+            (r#"{"method":"roots/list"}"#, "{}", Some(BadAnswer::Lacks("roots"))),
+            (r#"{"method":"own/question"}"#, r#"{"any":1}"#, None),
+            (odd, r#"{"any":1}"#, None),
+        ] {
+            let request = Json::parse(asked).expect("JSON");
+            let input = Input { key: "k".into(), request, response: None };
+            let said = input.check_response(&Json::parse(given).expect("JSON"));
+            assert_eq!(said.err(), fault, "{asked} {given}");
+        }
     }
 
     #[test]

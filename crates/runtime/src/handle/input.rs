@@ -6,14 +6,14 @@ use raincheck_core::content::Json;
 use raincheck_core::decide::Change;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::TaskId;
-use raincheck_core::input::MAX_TEXT;
+use raincheck_core::input::{BadAnswer, MAX_TEXT};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
 use raincheck_core::store::{Found, Update, UpdateResult};
 use raincheck_core::task::TaskRecord;
 
 use super::Handle;
-use crate::kernel::Need;
+use crate::kernel::{Kernel, Need};
 
 /// What became of an answer.
 #[derive(Clone, Debug)]
@@ -31,7 +31,9 @@ impl Handle {
     /// answer that it waits for; answers are there in an attempt after this one, too.
     ///
     /// # Errors
-    /// `not_found` for an id that is not the scope's, `expired` once its retention is over; `too_large`;
+    /// `invalid_params` for an answer that is too long or that does not have the form its question asks for
+    /// ([`Input::check_response`](raincheck_core::input::Input::check_response)): the question stays open.
+    /// `not_found` for an id that is not the scope's, `expired` once its retention is over;
     /// `storage_unavailable`.
     ///
     /// # Cancel safety
@@ -48,17 +50,14 @@ impl Handle {
         }
         self.engine.kernel.admit(Need::Command).await?;
         let key: Arc<str> = key.into();
-        let update = Update {
-            scope: Some(scope.clone()),
-            fence: None,
-            ..Update::attempt(
-                id,
-                raincheck_core::ids::Fence::NONE,
-                Change::GiveInput { key: Arc::clone(&key), response },
-            )
+        let (kernel, scope_of_it) = (Arc::clone(&self.engine.kernel), scope.clone());
+        let given = Arc::clone(&key);
+        let update = async move {
+            check(&kernel, &scope_of_it, id, &given, &response).await?;
+            let change = Change::GiveInput { key: given, response };
+            let update = Update::attempt(id, raincheck_core::ids::Fence::NONE, change);
+            kernel.update_one(Update { scope: Some(scope_of_it), fence: None, ..update }).await
         };
-        let kernel = Arc::clone(&self.engine.kernel);
-        let update = async move { kernel.update_one(update).await };
         match self.engine.kernel.drivers.detached(update).await? {
             UpdateResult::Moved(record) => Ok(Given::Taken(record)),
             // The answer to one of several questions moves no state.
@@ -90,4 +89,27 @@ impl Handle {
             Found::Absent => Err(Error::not_found()),
         }
     }
+}
+
+/// Refuses what does not answer an open question; what is not open is told by the change itself.
+async fn check(
+    kernel: &Kernel,
+    scope: &Scope,
+    id: TaskId,
+    key: &str,
+    response: &Json,
+) -> Result<(), Error> {
+    let Found::Task(record, details) = kernel.store.find(scope, id).await? else { return Ok(()) };
+    let open = details.input(key).filter(|_| record.asks.contains(key));
+    let Some(Err(fault)) = open.map(|input| input.check_response(response)) else { return Ok(()) };
+    let message = format!("the answer to `{key}` is not what it asks for: {fault}");
+    let hint = "answer a question to a person with {\"action\":\"accept\",\"content\":{…}} or \
+                {\"action\":\"decline\"}, another with what its method asks for; it stays open";
+    let error = Error::new(Kind::InvalidParams, message).with_hint(hint);
+    Err(match fault {
+        BadAnswer::LacksContent(name) => error.with_quoted(name, None),
+        BadAnswer::NoObject | BadAnswer::Lacks(_) | BadAnswer::NoAction | BadAnswer::NoContent => {
+            error
+        }
+    })
 }

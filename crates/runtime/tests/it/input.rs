@@ -70,6 +70,30 @@ async fn a_task_waits_for_its_answer_and_ends_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_no_answer_is_refused_and_the_question_stays_open() {
+    // [TASKS-6]
+    let form = serde_json::json!({"type": "object", "required": ["name"]});
+    let asked = InputRequest::elicitation("name", "Who?", &form).expect("JSON");
+    let world = World::new(Functions::new().with(spec("ask"), move |_, context: TaskContext| {
+        let asked = asked.clone();
+        async move { ended(context.request_input(asked).await) }
+    }));
+    let id = world.call("ask").await;
+    world.reaches(id, State::InputRequired).await;
+    for (odd, lacking) in [(r#"{"name":"Ada"}"#, None), (r#"{"action":"accept"}"#, Some("name"))] {
+        let refused = world.handle.give_input(&Scope::local(), id, "name", json(odd)).await;
+        let refused = refused.expect_err("no answer");
+        assert_eq!(refused.kind, Kind::InvalidParams);
+        assert_eq!(refused.quoted.as_ref().map(|quoted| &*quoted.text), lacking);
+        assert!(matches!(world.view(id).await.record.state, State::InputRequired));
+    }
+    let answer = r#"{"action":"accept","content":{"name":"Ada"}}"#;
+    assert!(matches!(give(&world, id, "name", answer).await, Given::Taken(_)));
+    let view = world.end(id).await;
+    assert_eq!(view.payload.as_ref().expect("details").outcome, Some(text(answer)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_waits_for_the_end_is_told_of_the_question_at_once() {
     // [TASKS-6] [CALL-4]
     let world = World::new(asking(spec("ask")));
