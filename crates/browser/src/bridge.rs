@@ -10,6 +10,7 @@ use std::time::Duration;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, LaneId, TaskId};
 use raincheck_core::scope::Scope;
+use raincheck_core::task::Outcome;
 use raincheck_core::time::Timestamp;
 use raincheck_loopback::awake;
 use raincheck_loopback::keeper::Owner;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::choices::{Caller, Choice, Choices};
+use crate::executor::is_undone;
 use crate::known::KnownTabs;
 use crate::lanes::Lanes;
 use crate::outbox::{Command, Move, Outbox};
@@ -374,10 +376,16 @@ impl Browser {
         self.choices().caller_of(scope, id)
     }
 
-    /// Notes the tab that a command found, for what its caller gives next.
-    pub(crate) fn found(&self, caller: &Caller, id: TaskId, tab: i64) {
+    /// Notes for what its caller gives next where a command was done that has ended: in the tab that its
+    /// browser tells, else in the one that it named unless nothing was done.
+    pub(crate) fn ended_in(&self, caller: &Caller, id: TaskId, tab: Option<i64>, how: &Outcome) {
         let browser = self.outbox().browser_of(id);
-        self.choices().choose(caller, id, Choice::Tab(tab, browser));
+        let mut choices = self.choices();
+        match tab {
+            Some(tab) => choices.choose(caller, id, Choice::Tab(tab, browser)),
+            None if is_undone(how) => choices.refuse(caller, id),
+            None => choices.confirm(caller, id),
+        }
     }
 }
 

@@ -18,6 +18,9 @@ const MAX: usize = 1024;
 /// How long a tab is its caller's, and is found for no other one, after that was heard of last.
 const IN_USE: Duration = Duration::from_secs(600);
 
+/// How many commands of a caller may have named a tab and not have ended; of more the oldest count no more.
+const MAX_NAMED: usize = 64;
+
 /// How many calls it is known of which connection they are.
 const MAX_CALLS: usize = 4096;
 
@@ -45,37 +48,122 @@ pub(crate) enum Choice {
     Front,
 }
 
+impl Choice {
+    /// Tells whether it may be a tab of a browser, or of any where none is named.
+    pub(crate) fn is_in(&self, wanted: Option<&str>) -> bool {
+        match (self, wanted) {
+            (Self::Tab(_, Some(browser)), Some(wanted)) => **browser == *wanted,
+            (Self::Tab(..) | Self::Front, _) => true,
+        }
+    }
+}
+
+/// What a call named, while it is not known whether its command was done there.
+#[derive(Debug)]
+struct Named {
+    turn: u64,
+    by: TaskId,
+    choice: Choice,
+}
+
+/// What is known of a call that became a command.
+#[derive(Debug)]
+struct Given {
+    turn: u64,
+    connection: Arc<str>,
+    /// The tab of its caller when it was given; what is named later is not for it.
+    tab: Option<Choice>,
+}
+
 /// The tabs of callers.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     /// Each with the turn of the command that it is from.
     chosen: BTreeMap<Caller, (u64, Choice)>,
-    /// The turns and the connections of calls that have become commands.
-    calls: BTreeMap<TaskId, (u64, Arc<str>)>,
+    /// What each caller named in commands that have not ended, in the order of their turns.
+    named: BTreeMap<Caller, Vec<Named>>,
+    calls: BTreeMap<TaskId, Given>,
     n_calls: u64,
     /// When each caller gave a command last.
     heard: BTreeMap<Caller, Instant>,
 }
 
 impl Choices {
-    /// Returns what is known of a caller's tab.
+    /// Returns what is known of a caller's tab: what it named last, also while that command has not ended.
     pub(crate) fn of(&self, caller: &Caller) -> Option<&Choice> {
-        self.chosen.get(caller).map(|(_, choice)| choice)
+        self.before(caller, u64::MAX)
     }
 
-    /// Returns the tab of a caller.
-    pub(crate) fn tab_of(&self, caller: &Caller) -> Option<i64> {
-        match self.of(caller)? {
-            Choice::Tab(tab, _) => Some(*tab),
-            Choice::Front => None,
+    /// Returns what was known of a caller's tab when it gave a command, or came to be known since by
+    /// commands that it gave before that one.
+    pub(crate) fn of_call(&self, caller: &Caller, id: TaskId) -> Option<&Choice> {
+        let Some(given) = self.calls.get(&id) else { return self.of(caller) };
+        given.tab.as_ref().or_else(|| self.before(caller, given.turn))
+    }
+
+    fn before(&self, caller: &Caller, turn: u64) -> Option<&Choice> {
+        let chosen = self.chosen.get(caller).filter(|(by, _)| *by < turn);
+        let after = chosen.map_or(0, |(by, _)| *by);
+        let named = self.named.get(caller).into_iter().flatten().rev();
+        let mut named = named.filter(|named| (after..turn).contains(&named.turn));
+        named.next().map(|named| &named.choice).or(chosen.map(|(_, choice)| choice))
+    }
+
+    /// Returns the tab of a caller, in a browser where one is named.
+    pub(crate) fn tab_of(&self, caller: &Caller, browser: Option<&str>) -> Option<i64> {
+        tab_in(self.of(caller).filter(|choice| choice.is_in(browser)))
+    }
+
+    /// Notes which tab a call names: it is the caller's for what follows, unless its command turns out to be
+    /// [refused](Self::refuse). With too many the oldest is forgotten.
+    pub(crate) fn name(&mut self, caller: &Caller, by: TaskId, choice: Choice) {
+        let turn = self.turn_of(by);
+        let choice = self.completed(caller, choice);
+        let is_new = !self.named.contains_key(caller);
+        if is_new && self.named.len() >= MAX {
+            self.named.pop_first();
         }
+        let named = self.named.entry(caller.clone()).or_default();
+        named.push(Named { turn, by, choice });
+        if named.len() > MAX_NAMED {
+            named.remove(0);
+        }
+    }
+
+    /// Returns the command that a caller's tab hangs on, where that has not ended as far as is known.
+    pub(crate) fn in_doubt(&self, caller: &Caller) -> Option<TaskId> {
+        let after = self.chosen.get(caller).map_or(0, |(by, _)| *by);
+        let last = self.named.get(caller)?.last()?;
+        (last.turn >= after).then_some(last.by)
+    }
+
+    /// Notes that a command did nothing in the tab that it named.
+    pub(crate) fn refuse(&mut self, caller: &Caller, by: TaskId) {
+        self.end(caller, by);
+    }
+
+    /// Notes that a command began in the tab that it named.
+    pub(crate) fn confirm(&mut self, caller: &Caller, by: TaskId) {
+        if let Some(choice) = self.end(caller, by) {
+            self.choose(caller, by, choice);
+        }
+    }
+
+    fn end(&mut self, caller: &Caller, by: TaskId) -> Option<Choice> {
+        let named = self.named.get_mut(caller)?;
+        let place = named.iter().position(|named| named.by == by)?;
+        let ended = named.remove(place);
+        if named.is_empty() {
+            self.named.remove(caller);
+        }
+        Some(ended.choice)
     }
 
     /// Notes what a command chose, unless a later one has chosen. With too many callers the one that has
     /// chosen longest ago is forgotten.
     pub(crate) fn choose(&mut self, caller: &Caller, by: TaskId, choice: Choice) {
-        // One of an earlier server comes before all of this one.
-        let by = self.calls.get(&by).map_or(0, |(turn, _)| *turn);
+        self.end(caller, by);
+        let by = self.turn_of(by);
         if self.chosen.get(caller).is_some_and(|(before, _)| *before > by) {
             return;
         }
@@ -85,15 +173,23 @@ impl Choices {
                 self.chosen.remove(&oldest);
             }
         }
-        let known = self.chosen.get(caller).map(|(_, known)| known);
-        let choice = match (choice, known) {
-            // A tab that is named alone is the one of the browser that it was known of.
+        let choice = self.completed(caller, choice);
+        self.chosen.insert(caller.clone(), (by, choice));
+    }
+
+    /// One of an earlier server comes before all of this one.
+    fn turn_of(&self, by: TaskId) -> u64 {
+        self.calls.get(&by).map_or(0, |given| given.turn)
+    }
+
+    /// A tab that is named alone is the one of the browser that it was known of.
+    fn completed(&self, caller: &Caller, choice: Choice) -> Choice {
+        match (choice, self.of(caller)) {
             (Choice::Tab(tab, None), Some(known @ Choice::Tab(before, _))) if tab == *before => {
                 known.clone()
             }
             (choice, _) => choice,
-        };
-        self.chosen.insert(caller.clone(), (by, choice));
+        }
     }
 
     /// Notes that a caller gives a command now. With too many callers the one that was heard of longest ago is
@@ -115,18 +211,19 @@ impl Choices {
             let at = self.heard.get(*other);
             *other != caller && at.is_some_and(|at| now.saturating_duration_since(*at) < IN_USE)
         };
-        let others = self.chosen.keys().filter(is_other);
-        let mut tabs: Vec<i64> = others.filter_map(|other| self.tab_of(other)).collect();
+        let others = self.chosen.keys().chain(self.named.keys()).filter(is_other);
+        let mut tabs: Vec<i64> = others.filter_map(|other| tab_in(self.of(other))).collect();
         tabs.sort_unstable();
         tabs.dedup();
         tabs
     }
 
-    /// Notes of which connection a call is.
-    pub(crate) fn note_call(&mut self, id: TaskId, connection: Option<&str>) {
-        // Whoever has one owner and no connections is known all the same.
+    /// Notes of which connection a call is, and which tab its caller has without it.
+    pub(crate) fn note_call(&mut self, id: TaskId, caller: &Caller) {
         self.n_calls += 1;
-        self.calls.insert(id, (self.n_calls, connection.unwrap_or_default().into()));
+        let tab = self.of(caller).filter(|choice| tab_in(Some(choice)).is_some()).cloned();
+        let connection = caller.connection.as_deref().unwrap_or_default().into();
+        self.calls.insert(id, Given { turn: self.n_calls, connection, tab });
         if self.calls.len() > MAX_CALLS {
             self.calls.pop_first();
         }
@@ -134,7 +231,14 @@ impl Choices {
 
     /// Returns who gave a command.
     pub(crate) fn caller_of(&self, scope: &Scope, id: TaskId) -> Caller {
-        Caller::new(scope, self.calls.get(&id).map(|(_, name)| &**name))
+        Caller::new(scope, self.calls.get(&id).map(|given| &*given.connection))
+    }
+}
+
+fn tab_in(choice: Option<&Choice>) -> Option<i64> {
+    match choice? {
+        Choice::Tab(tab, _) => Some(*tab),
+        Choice::Front => None,
     }
 }
 
@@ -155,13 +259,51 @@ mod tests {
         // [BROWSER-19]
         let mut choices = Choices::default();
         let (one, two) = (caller(0, "one"), caller(0, "two"));
-        (1..=3).for_each(|n| choices.note_call(id(n), Some("one")));
+        (1..=3).for_each(|n| choices.note_call(id(n), &one));
         choices.choose(&one, id(2), Choice::Tab(7, None));
-        assert_eq!((choices.tab_of(&one), choices.tab_of(&two)), (Some(7), None));
+        assert_eq!((choices.tab_of(&one, None), choices.tab_of(&two, None)), (Some(7), None));
         choices.choose(&one, id(1), Choice::Tab(8, None));
-        assert_eq!(choices.tab_of(&one), Some(7), "an older command ended later");
+        assert_eq!(choices.tab_of(&one, None), Some(7), "an older command ended later");
         choices.choose(&one, id(3), Choice::Front);
-        assert_eq!((choices.tab_of(&one), choices.of(&one)), (None, Some(&Choice::Front)));
+        assert_eq!((choices.tab_of(&one, None), choices.of(&one)), (None, Some(&Choice::Front)));
+    }
+
+    #[test]
+    fn what_was_named_counts_until_it_is_refused_and_no_longer_than_a_later_choice() {
+        // [BROWSER-70]
+        let mut choices = Choices::default();
+        let one = caller(0, "one");
+        for n in 1..=4 {
+            choices.note_call(id(n), &one);
+        }
+        choices.choose(&one, id(1), Choice::Tab(7, None));
+        choices.name(&one, id(2), Choice::Tab(8, None));
+        choices.name(&one, id(3), Choice::Tab(9, None));
+        assert_eq!((choices.tab_of(&one, None), choices.in_doubt(&one)), (Some(9), Some(id(3))));
+        choices.refuse(&one, id(3));
+        assert_eq!((choices.tab_of(&one, None), choices.in_doubt(&one)), (Some(8), Some(id(2))));
+        choices.choose(&one, id(4), Choice::Front);
+        assert_eq!((choices.of(&one), choices.in_doubt(&one)), (Some(&Choice::Front), None));
+        choices.confirm(&one, id(2));
+        assert_eq!(choices.of(&one), Some(&Choice::Front), "it was named earlier");
+        assert!(choices.named.is_empty());
+    }
+
+    #[test]
+    fn of_what_was_named_and_has_not_ended_only_so_much_is_kept() {
+        // [BROWSER-70]
+        let mut choices = Choices::default();
+        for n in 0..=MAX {
+            choices.name(&caller(n, ""), id(n as u64), Choice::Tab(7, None));
+        }
+        assert_eq!(choices.named.len(), MAX);
+        let last = caller(1, "");
+        for n in 0..=MAX_NAMED {
+            choices.name(&last, id(n as u64), Choice::Tab(8, None));
+        }
+        choices.name(&last, id(0), Choice::Tab(9, None));
+        let named = choices.named.values().map(Vec::len).max();
+        assert_eq!((named, choices.tab_of(&last, None)), (Some(MAX_NAMED), Some(9)));
     }
 
     #[test]
@@ -199,18 +341,19 @@ mod tests {
     fn with_too_many_callers_the_oldest_choice_is_forgotten() {
         let mut choices = Choices::default();
         for n in 0..=MAX {
-            choices.note_call(id(n as u64), None);
-            choices.choose(&caller(n, ""), id(n as u64), Choice::Tab(7, None));
+            let caller = caller(n, "");
+            choices.note_call(id(n as u64), &caller);
+            choices.choose(&caller, id(n as u64), Choice::Tab(7, None));
         }
-        assert_eq!(choices.tab_of(&caller(0, "")), None);
-        assert_eq!(choices.tab_of(&caller(1, "")), Some(7));
+        assert_eq!(choices.tab_of(&caller(0, ""), None), None);
+        assert_eq!(choices.tab_of(&caller(1, ""), None), Some(7));
     }
 
     #[test]
     fn a_command_of_an_earlier_server_has_an_owner_and_no_connection() {
         let mut choices = Choices::default();
         let scope = Scope::new("o0");
-        choices.note_call(id(1), Some("one"));
+        choices.note_call(id(1), &caller(0, "one"));
         assert_eq!(choices.caller_of(&scope, id(1)), caller(0, "one"));
         assert_eq!(choices.caller_of(&scope, id(2)), Caller::new(&scope, None));
     }

@@ -1,5 +1,6 @@
 //! Runs commands: puts each into the outbox and waits for what its browser says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -7,6 +8,7 @@ use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::TaskId;
 use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
+use raincheck_core::text;
 use raincheck_runtime::{Attempt, Executor, StartReport, StopReason, TaskContext};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Instant, sleep};
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bridge::{Browser, blocking};
 use crate::choices::Caller;
 use crate::files;
-use crate::order::Order;
+use crate::order::{self, Order};
 use crate::outbox::{Command, Move, Report, Stage};
 use crate::saving::SaveTo;
 use crate::typed::Typed;
@@ -28,6 +30,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long a browser that came back has to speak of a command that it should have.
 const SETTLING: Duration = Duration::from_secs(5);
 
+/// How long after the first browser another one may still be about to come.
+const SOON: Duration = Duration::from_secs(5);
+
 /// Further away than any limit.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -37,13 +42,13 @@ impl Executor for Browser {
         match self.whole(&attempt, context.id()) {
             Ok(mut order) => {
                 let caller = self.caller_of(&attempt.record.task.scope, context.id());
-                order.take_tab(self.choices().of(&caller));
+                order.take_tab(self.choices().of_call(&caller, context.id()));
                 if order.what == "request" && self.settings().shows.credentials {
                     order.show_credentials();
                 }
                 order.ask_for_raw(self.settings().max_body);
                 order.put_values();
-                let found = self.find_browser(&mut order);
+                let found = self.find_browser(&mut order, attempt.record.task.limits.ready);
                 if let Err(error) = found.and(self.check_saving(&order).await) {
                     return Outcome::Failed(error);
                 }
@@ -91,15 +96,26 @@ impl Browser {
         Order::of(task.tool.as_str(), &task.lane, &inputs)
     }
 
-    /// Finds the browser of a command that names a tab only [BROWSER-7].
-    fn find_browser(&self, order: &mut Order) -> Result<(), Error> {
+    /// Finds the browser of a command that names a tab only, and refuses one that names a browser which
+    /// nobody knows, unless its caller `waits` for it longer than for any [BROWSER-7].
+    fn find_browser(&self, order: &mut Order, waits: Duration) -> Result<(), Error> {
+        let not_executed = |error: Error| error.with_guarantee(Guarantee::NotExecuted);
         if order.browser.is_none()
             && let Some(tab_id) = order.tab_id
         {
-            let found = self.tabs().browser_of(tab_id);
-            order.browser = found.map_err(|error| error.with_guarantee(Guarantee::NotExecuted))?;
+            order.browser = self.tabs().browser_of(tab_id).map_err(not_executed)?;
         }
-        Ok(())
+        let (linger, accept) = {
+            let settings = self.settings();
+            (settings.linger, settings.accept)
+        };
+        let Some(browser) = order.browser.as_ref().filter(|_| waits <= accept) else {
+            return Ok(());
+        };
+        match self.outbox().instead_of((self.clock().now(), linger, SOON), browser) {
+            Some(there) => Err(not_executed(unknown_browser(browser, &there))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses, before anything is done, output that could not be saved.
@@ -108,6 +124,16 @@ impl Browser {
         let root = self.settings().files_dir.clone();
         blocking(move || files::check_new("save_to", root.as_deref(), &name)).await?
     }
+}
+
+/// Says that a browser is not there, and which ones are.
+fn unknown_browser(name: &str, there: &[Arc<str>]) -> Error {
+    let name = text::escape(text::clip(name, 80));
+    let there: Vec<String> = there.iter().take(20).map(|name| format!("`{name}`")).collect();
+    let words =
+        format!("`browser_id` is `{name}`, which has not come; connected: {}", there.join(", "));
+    Error::new(Kind::InvalidParams, words)
+        .with_hint("pass one of those that are connected; observe {what: \"health\"} lists them")
 }
 
 /// Puts a command of an earlier server back in line. While the store fails nobody may begin with it.
@@ -139,8 +165,10 @@ struct Run<'a> {
     reports: UnboundedReceiver<Report>,
     is_accepted: bool,
     has_ended: bool,
-    /// Who gave it, where the browser finds the tab or opens it.
-    finds_tab: Option<Caller>,
+    /// Who gave it, where its tab is that one's from then on.
+    chooser: Option<Caller>,
+    /// Whether its caller named the tab.
+    is_named: bool,
     /// This and the instants below are of the bridge's clock, which stands still while the server is
     /// stopped [LEASE-8].
     begun: Instant,
@@ -164,7 +192,9 @@ impl<'a> Run<'a> {
         let (sender, reports) = mpsc::unbounded_channel();
         let limits = &attempt.record.task.limits;
         let caller = bridge.caller_of(&attempt.record.task.scope, context.id());
-        let is_anew = order.take_tab(bridge.choices().of(&caller));
+        let is_named = order.is_named;
+        let chooses = order::works_in_a_tab(&order.what) || order.what == "tab_new";
+        let is_anew = order.take_tab(bridge.choices().of_call(&caller, context.id()));
         let now = bridge.clock().now().awake;
         let others = if order.tab_id.is_none() {
             bridge.choices().of_others(&caller, now)
@@ -200,7 +230,8 @@ impl<'a> Run<'a> {
             reports,
             is_accepted: stage == Stage::Accepted,
             has_ended: false,
-            finds_tab: order.tab_id.is_none().then_some(caller),
+            chooser: chooses.then_some(caller),
+            is_named,
             begun: bridge.clock().now().awake,
             give_up: None,
             unheard,
@@ -246,9 +277,9 @@ impl<'a> Run<'a> {
                 // Any word about a command says that it was taken on.
                 self.accept().await;
                 self.has_ended = true;
-                // However it ended: the extension takes it for the caller's from now on.
-                if let (Some(caller), Some(tab)) = (&self.finds_tab, tab) {
-                    self.bridge.found(caller, self.context.id(), tab);
+                if let Some(caller) = &self.chooser {
+                    let tab = tab.filter(|_| !(self.is_named && is_turned_away(&outcome)));
+                    self.bridge.ended_in(caller, self.context.id(), tab, &outcome);
                 }
                 Step::End(outcome)
             }
@@ -336,6 +367,20 @@ impl<'a> Run<'a> {
             format!("the browser that ran it was silent for {} s", grace.as_secs())
         };
         Step::End(Outcome::Failed(Error::new(Kind::PeerLost, words)))
+    }
+}
+
+/// Tells whether a page is closed to commands, or to all of them.
+fn is_turned_away(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(error) if error.kind == Kind::UrlBlocked && is_undone(outcome))
+}
+
+/// Tells whether a command that its browser says no tab of did nothing at all.
+pub(crate) fn is_undone(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Succeeded(_) => false,
+        Outcome::Failed(error) => error.guarantee() == Some(Guarantee::NotExecuted),
+        Outcome::Cancelled => true,
     }
 }
 

@@ -24,6 +24,9 @@ const COMMANDS: &[&str] = &["command_result", "pending_commands", "failed_comman
 const ABOUT_NO_TAB: &[&str] =
     &["tab_new", "tabs", "downloads", "dialog_policy", "engine", "webmcp", "end_script"];
 
+/// What names a tab and does not work in it: to close a tab is not to work there.
+const WORKS_IN_NO_TAB: &[&str] = &["tab_close", "record_stop", "recording"];
+
 /// What is beside a file in an answer, in bytes.
 const ROOM_BESIDE: usize = 128 * 1024;
 
@@ -54,6 +57,8 @@ pub(crate) struct Order {
     pub(crate) browser: Option<Arc<str>>,
     /// The tab, where one was named or chosen.
     pub(crate) tab_id: Option<i64>,
+    /// Whether the caller named that one.
+    pub(crate) is_named: bool,
     /// Whether it is done to a tab.
     is_about_a_tab: bool,
     /// The file that the output goes into, where one was named.
@@ -80,6 +85,7 @@ impl Order {
             is_about_a_tab: !ABOUT_NO_TAB.contains(&what.as_str()),
             what,
             browser: arguments.text("browser_id").map(Arc::from),
+            is_named: arguments.has("tab_id"),
             save_to: arguments
                 .text("save_to")
                 .map(|name| SaveTo { name: name.into(), is_one: arguments.has("id") }),
@@ -95,6 +101,11 @@ impl Order {
             return false;
         }
         match choice {
+            Some(choice @ Choice::Tab(..))
+                if self.tab_id.is_none() && !choice.is_in(self.browser.as_deref()) =>
+            {
+                false
+            }
             Some(Choice::Tab(tab, browser)) => {
                 if *self.tab_id.get_or_insert(*tab) == *tab && self.browser.is_none() {
                     self.browser.clone_from(browser);
@@ -172,6 +183,11 @@ fn put_into(given: &mut Value, members: &[&str], values: &Map<String, Value>) {
     }
 }
 
+/// Tells whether the tab of a command is its caller's from then on.
+pub(crate) fn works_in_a_tab(what: &str) -> bool {
+    !ABOUT_NO_TAB.contains(&what) && !WORKS_IN_NO_TAB.contains(&what)
+}
+
 /// Finds a tool by its name.
 pub(crate) fn named(tool: &str) -> Result<&'static Named, Error> {
     TOOLS
@@ -215,6 +231,25 @@ mod tests {
             { "action": "click", "ref": "e3" },
         ]);
         assert_eq!(params, json!({ "action": "batch", "steps": steps }));
+    }
+
+    #[test]
+    fn the_tab_of_one_browser_is_none_of_another_one() {
+        // [BROWSER-7]
+        let lane = LaneId::from(lanes::CONTROL);
+        for (of, named, tab) in [
+            (Some("a"), Some("b"), None),
+            (Some("a"), Some("a"), Some(7)),
+            (Some("a"), None, Some(7)),
+            (None, Some("b"), Some(7)),
+        ] {
+            let inputs = json!({ "action": "tab_select", "browser_id": named });
+            let inputs = Json::of(&inputs).expect("JSON");
+            let mut order = Order::of(specs::INTERACT, &lane, &inputs).expect("an order");
+            order.take_tab(Some(&Choice::Tab(7, of.map(Arc::from))));
+            assert_eq!(order.tab_id, tab, "{of:?} {named:?}");
+            assert_eq!(order.browser.as_deref(), named.or(of));
+        }
     }
 
     #[test]

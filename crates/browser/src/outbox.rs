@@ -93,6 +93,8 @@ struct Profile {
     /// The poll that is held for it.
     poll: Option<u64>,
     wake: Arc<Notify>,
+    /// When it was heard of first.
+    known_since: Instant,
     last_word: Now,
     is_paused: bool,
     pending: BTreeMap<u64, TaskId>,
@@ -307,6 +309,22 @@ impl Outbox {
         self.profiles.contains_key(name)
     }
 
+    /// Returns the browsers that are there in the place of one that nobody knows and that is not about to
+    /// come: after a start of the server all come within `soon`.
+    pub(crate) fn instead_of(
+        &self,
+        (now, linger, soon): (Now, Duration, Duration),
+        name: &Arc<str>,
+    ) -> Option<Vec<Arc<str>>> {
+        if self.profiles.contains_key(name) {
+            return None;
+        }
+        let there = || self.profiles.iter().filter(|(_, profile)| profile.is_there(now, linger));
+        let is_late = there()
+            .any(|(_, profile)| now.awake.saturating_duration_since(profile.known_since) >= soon);
+        is_late.then(|| there().map(|(name, _)| Arc::clone(name)).collect())
+    }
+
     /// Notes that a browser was heard of.
     pub(crate) fn heard(&mut self, now: Now, name: &Arc<str>) {
         if let Some(profile) = self.profiles.get_mut(name) {
@@ -392,6 +410,11 @@ impl Outbox {
             self.withdraw(id, fence);
             recorded.cancel();
         }
+    }
+
+    /// Tells whether a command waits for a browser here, or is in the hands of one.
+    pub(crate) fn is_under_way(&self, id: TaskId) -> bool {
+        self.commands.contains_key(&id)
     }
 
     /// Returns the browser that has a command.
@@ -499,6 +522,7 @@ impl Profile {
             session: Arc::clone(session),
             poll: None,
             wake: Arc::default(),
+            known_since: now.awake,
             last_word: now,
             is_paused: false,
             pending: BTreeMap::new(),

@@ -10,7 +10,7 @@ use raincheck_core::lane;
 use raincheck_core::retry;
 use raincheck_core::task::{Limits, Outcome};
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
+use raincheck_runtime::{Call, Executor, Route, TaskPlan, Told, ToolSet};
 use serde_json::json;
 
 use crate::actions::{Entry, Place, TO, WHERE, WHERE_TO};
@@ -20,7 +20,7 @@ use crate::checks::{self, Bounds};
 use crate::choices::{Caller, Choice};
 use crate::configure::{Limits as ToldLimits, set_limits};
 use crate::lanes;
-use crate::order::{Named, named};
+use crate::order::{self, Named, named};
 use crate::rings::Shelf;
 use crate::saving;
 use crate::specs;
@@ -57,9 +57,12 @@ impl ToolSet for Browser {
             }
             Place::Control => LaneId::from(lanes::CONTROL),
             Place::Tab => {
-                let tab = arguments.whole("tab_id");
-                let tab = tab.or_else(|| self.choices().tab_of(&caller_of(call)));
-                lanes::of_tab(arguments.text("browser_id"), tab)
+                let browser = arguments.text("browser_id");
+                let tab = match arguments.whole("tab_id") {
+                    Some(tab) => Some(tab),
+                    None => self.tab_of(&caller_of(call), browser).await,
+                };
+                lanes::of_tab(browser, tab)
             }
         };
         self.check_owner().await?;
@@ -87,9 +90,6 @@ impl ToolSet for Browser {
     }
 }
 
-/// What names a tab and does not work in it.
-const WORKS_IN_NO_TAB: &[&str] = &["tab_close", "end_script"];
-
 impl Browser {
     fn placement(&self, lane: LaneId) -> TaskPlan {
         let settings = self.settings();
@@ -107,15 +107,44 @@ impl Browser {
         TaskPlan { lane, waiting: None, limits, retry: retry::Policy::default(), inputs: None }
     }
 
-    /// Notes who gives a command, and which tab is the caller's from now on. To close a tab is not to
-    /// work in it.
+    /// Notes who gives a command, and which tab it names: that is the caller's from now on, unless nothing
+    /// comes of it.
     fn note(&self, call: &Call, what: &str, arguments: &Arguments) {
+        let caller = caller_of(call);
         let mut choices = self.choices();
-        choices.note_call(call.id, call.connection.as_deref());
-        choices.hear(caller_of(call), self.clock().now().awake);
-        if let Some(tab) = arguments.whole("tab_id").filter(|_| !WORKS_IN_NO_TAB.contains(&what)) {
+        choices.note_call(call.id, &caller);
+        if let Some(tab) = arguments.whole("tab_id").filter(|_| order::works_in_a_tab(what)) {
             let browser = arguments.text("browser_id").map(Arc::from);
-            choices.choose(&caller_of(call), call.id, Choice::Tab(tab, browser));
+            choices.name(&caller, call.id, Choice::Tab(tab, browser));
+        }
+        choices.hear(caller, self.clock().now().awake);
+    }
+
+    /// Returns the tab of a caller, once it is known what became of the commands that named one.
+    async fn tab_of(&self, caller: &Caller, browser: Option<&str>) -> Option<i64> {
+        self.settle(caller).await;
+        self.choices().tab_of(caller, browser)
+    }
+
+    /// Looks what became of the command that a caller's tab hangs on, where no browser has it: it may have
+    /// ended in line. Of calls that are made in order each is in the store, or will never be, before the next
+    /// comes here.
+    async fn settle(&self, caller: &Caller) {
+        let Ok(engine) = self.engine() else { return };
+        loop {
+            let in_doubt = self.choices().in_doubt(caller);
+            let Some(id) = in_doubt.filter(|id| !self.outbox().is_under_way(*id)) else { return };
+            let began = match engine.tell(id, None, None).await {
+                Ok(Told::Ended(record)) => record.started_at.is_some(),
+                Ok(Told::Unknown) => false,
+                Ok(Told::Counted(_) | Told::Stale(_)) | Err(_) => return,
+            };
+            let mut choices = self.choices();
+            if began {
+                choices.confirm(caller, id);
+            } else {
+                choices.refuse(caller, id);
+            }
         }
     }
 
@@ -171,11 +200,16 @@ impl Browser {
             "health" => views::health(self),
             "default_tab" => {
                 let tab = arguments.whole("tab_id");
-                let browser = arguments.text("browser_id").map(Arc::from);
-                let choice = tab.map_or(Choice::Front, |tab| Choice::Tab(tab, browser));
+                let named = arguments.text("browser_id").map(Arc::from);
+                let choice = match (tab, named) {
+                    (None, _) => Choice::Front,
+                    (Some(tab), None) => Choice::Tab(tab, self.tabs().browser_of(tab)?),
+                    (Some(tab), named) => Choice::Tab(tab, named),
+                };
+                let caller = caller_of(call);
                 let mut choices = self.choices();
-                choices.note_call(call.id, call.connection.as_deref());
-                choices.choose(&caller_of(call), call.id, choice);
+                choices.note_call(call.id, &caller);
+                choices.choose(&caller, call.id, choice);
                 drop(choices);
                 told::told(&json!({ "default_tab": tab }))
             }

@@ -83,22 +83,20 @@ impl Rig {
         let chromium = chromium.unwrap_or_else(|unmet| panic!("{}: {unmet}", program.version));
         let pages = Pages::open().await;
         let rig = Self { server, chromium, pages, folder, _turn: turn };
-        let health =
-            json!({ "what": "health", "wait_for_browser_ms": WAIT_MS, "wait_ms": WAIT_MS });
-        let mut seen = Value::Null;
-        for _ in 0..CALLS {
-            seen = rig.server.call("observe", health.clone()).await;
-            if seen["ok"] == true {
-                return rig;
-            }
-        }
-        panic!("the extension never came: {seen}")
+        until_a_browser_is_there(&rig.server).await;
+        rig
     }
 
     /// Starts a server of another client, which the one of this rig serves.
     pub(crate) async fn beside(&self) -> Beside {
         let serve = command(self.folder.path(), &["serve", "--log-level", "info"]);
         Beside(Server::of(serve).await)
+    }
+
+    /// Kills the server of this rig, after one more was started that is served by it.
+    pub(crate) async fn owner_is_killed(&mut self) {
+        let Beside(next) = self.beside().await;
+        std::mem::replace(&mut self.server, next).kill().await;
     }
 
     /// Returns the folder that files are uploaded from and output is saved in.
@@ -254,10 +252,27 @@ impl Beside {
         end_of(&self.0, begun).await
     }
 
+    /// Waits until a browser is connected.
+    pub(crate) async fn until_a_browser_is_there(&self) {
+        until_a_browser_is_there(&self.0).await;
+    }
+
     /// Ends it.
     pub(crate) async fn close(self) {
         self.0.close().await;
     }
+}
+
+async fn until_a_browser_is_there(server: &Server) {
+    let health = json!({ "what": "health", "wait_for_browser_ms": WAIT_MS, "wait_ms": WAIT_MS });
+    let mut seen = Value::Null;
+    for _ in 0..CALLS {
+        seen = server.call("observe", health.clone()).await;
+        if seen["ok"] == true {
+            return;
+        }
+    }
+    panic!("the extension never came: {seen}")
 }
 
 /// Reads the command of an answer until it has ended.

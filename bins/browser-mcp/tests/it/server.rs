@@ -212,6 +212,28 @@ async fn a_second_server_drives_the_browser_of_the_first_and_takes_it_over() {
 }
 
 #[tokio::test]
+async fn the_next_owner_tells_the_browser_of_each_client_by_the_name_that_it_had() {
+    // [BROWSER-19] [ATTACH-5] By that name the browser knows whose its tabs are.
+    let folder = folder();
+    let run = folder.path().join("run");
+    let first = Server::listening(folder.path()).await;
+    let mut fake = Fake::connect(&run).await;
+    let mut second = Server::start(folder.path()).await;
+    let (_, before) = tokio::join!(second.script(500), fake.accept());
+    fake.complete(&before, json!(1)).await;
+    let (_, other) = tokio::join!(first.script(500), fake.accept());
+    assert!(before["caller"]["connection"].is_string(), "{before}");
+    assert_ne!(before["caller"], other["caller"]);
+    first.kill().await;
+    second.until_logged("listening for the extension").await;
+    let mut fake = Fake::connect(&run).await;
+    let (_, after) = tokio::join!(second.script(500), fake.accept());
+    assert_eq!(after["caller"], before["caller"]);
+    fake.complete(&after, json!(1)).await;
+    second.close().await;
+}
+
+#[tokio::test]
 async fn a_running_server_is_seen_and_keeps_its_secret() {
     let folder = folder();
     let written = browser_mcp(folder.path(), &["extension", "install", "extension"]);

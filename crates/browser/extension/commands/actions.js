@@ -5,7 +5,7 @@ import { hold } from "../tabs/held.js";
 import { checkKind } from "../tabs/kinds.js";
 import { back, forward, navigate, reload, stopLoading, wakeTab } from "../tabs/navigation.js";
 import { sendNow } from "../tabs/observed.js";
-import { useTab } from "../tabs/callers.js";
+import { hear, useTab } from "../tabs/callers.js";
 import { takeInHand } from "../tabs/group.js";
 import { settleOpened, watchOpened } from "../tabs/place.js";
 import { closeTab, listTabs, newTab, selectTab, targetTab } from "../tabs/tabs.js";
@@ -87,12 +87,12 @@ const ACTIONS = {
   end_script: { in: "browser", act: endScript },
 };
 
-/** The tab of a command and the lane it waits in; fails for a tab that is gone. From now on it is the caller's. */
+/** The tab of a command and the lane it waits in; fails for a tab that is gone. */
 export async function target(entry) {
   const action = actionOf(entry);
+  await hear(entry.caller);
   if (action.in === "browser") return { tab_id: undefined, lane: null };
   const { tab, is_found } = await targetTab(entry, action.in === "lane");
-  if (action.act !== closeTab) await useTab(entry.caller, tab.id);
   return { tab_id: tab.id, lane: action.in === "lane" ? tab.id : null, is_found };
 }
 
@@ -114,6 +114,8 @@ async function withoutSecrets({ is_data }, run, act) {
 
 async function inTurn(entry, action, run, server, commands) {
   Object.assign(run, { server, own_port: server?.port, caller: entry.caller, secrets: [] });
+  // From now on it is the caller's: what was turned away before it began leaves that where it was.
+  if (action.in !== "browser" && action.act !== closeTab) await useTab(entry.caller, run.tab_id);
   if (action.in === "lane") {
     const is_change = !isReading(entry.params);
     if (is_change) takeInHand(run.tab_id);

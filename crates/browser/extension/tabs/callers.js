@@ -9,7 +9,11 @@ import { Remembered, dropSettings, readSetting, writeSetting } from "./settings.
 /** More connections than anybody has at once, and what these were told of tabs. */
 const MOST = 1024;
 
+/** How long a tab is its caller's, and is found for no other one, after that gave a command last. */
+const IN_USE_MIN = 10;
+
 const tabs = new Remembered("tab_of", MOST);
+const heard = new Remembered("heard", MOST);
 const told = new Remembered("told", 4 * MOST);
 
 /** The tab that a caller used or opened last; null when it has none. */
@@ -20,6 +24,19 @@ export async function ownTab(caller) {
 /** Makes a tab the one of a caller. */
 export async function useTab(caller, tab_id) {
   for (const name of new Set([nameOf(caller), nameOf({ owner: caller?.owner })])) await tabs.set(name, tab_id);
+}
+
+/** Notes that a caller gives a command now. Minutes will do, and are seldom written. */
+export async function hear(caller) {
+  await heard.set(nameOf(caller), minuteOf(Date.now()));
+}
+
+/** Whether a caller other than this one works in a tab, and gave a command not long ago. */
+export async function isInUse(caller, tab_id) {
+  const since = minuteOf(Date.now()) - IN_USE_MIN;
+  const lately = new Map(await heard.all());
+  const isOther = ([name, tab]) => tab === tab_id && name !== nameOf(caller) && lately.get(name) >= since;
+  return (await tabs.all()).some(isOther);
 }
 
 export async function noteOpened(caller, tab_id) {
@@ -48,4 +65,8 @@ export async function forgetTab(tab_id) {
 /** What a caller is known by. */
 export function nameOf(caller) {
   return caller?.connection === undefined ? `${caller?.owner ?? ""}` : `${caller.owner}/${caller.connection}`;
+}
+
+function minuteOf(ms) {
+  return Math.floor(ms / 60_000);
 }

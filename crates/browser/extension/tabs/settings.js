@@ -63,6 +63,11 @@ export class Remembered {
     if (is_new) await this.#write(entries);
   }
 
+  /** Every entry, as `[key, value]`; none counts as used. */
+  async all() {
+    return [...(await this.#load())];
+  }
+
   async delete(key) {
     await this.drop((name) => name === key);
   }

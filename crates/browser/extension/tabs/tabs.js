@@ -5,34 +5,54 @@
 
 import { CommandError, invalid, tabGone } from "../commands/errors.js";
 import { shown } from "../status/origins.js";
-import { hasOpened, noteOpened, ownTab, useTab } from "./callers.js";
+import { hasOpened, isInUse, noteOpened, ownTab, useTab } from "./callers.js";
 import { onDialog } from "./dialogs.js";
 import { ownGroups, takeInHand } from "./group.js";
 import { hold } from "./held.js";
 import { arrival, follow } from "./navigation.js";
 import { record } from "./observed.js";
 import { tryAttach } from "./sessions.js";
-import { readSetting, writeSetting } from "./settings.js";
+import { Remembered } from "./settings.js";
 import { checkUrl } from "./urls.js";
 
 /** The longest that the debugger is waited for before a tab is closed, and that such a tab then has to close without it. */
 const ATTACH_MS = 2000;
 const ASKED_MS = 3000;
 
+/** The numbers that tabs got in the place of others. */
+const moved = new Remembered("moved_to", 1024);
+
 /**
  * The tab that a command is for: the one that it names, else the one that its caller used or opened last, and
  * `is_found` the one in front for a caller that has none yet. `may_find` says whether that is allowed; the tabs of `others` are not found.
  */
-export async function targetTab({ tab_id, params, caller, anew, others }, may_find) {
-  const named = params?.tab_id ?? undefined;
+export async function targetTab(entry, may_find) {
+  const named = entry.params?.tab_id ?? undefined;
   if (named !== undefined) return { tab: await existing(named) };
-  const own = tab_id ?? (anew === true ? null : await ownTab(caller));
+  const own = await ownOf(entry);
   if (own !== null) return { tab: await existing(own, ownTabGone) };
   if (!may_find) throw invalid("pass `tab_id`: you have worked in no tab yet");
+  const found = finding.then(() => find(entry));
+  finding = found.catch(() => {});
+  return await found;
+}
+
+async function ownOf({ tab_id, caller, anew }) {
+  return tab_id ?? (anew === true ? null : await ownTab(caller));
+}
+
+/** One after the other: what one caller finds is in use for the next, and the caller's own for what it gave at once. */
+let finding = Promise.resolve();
+
+async function find(entry) {
+  const { caller, others } = entry;
+  const own = await ownOf(entry);
+  if (own !== null) return { tab: await existing(own, ownTabGone) };
   const [front] = await chrome.tabs.query({ active: true, lastFocusedWindow: true });
   const tab = front ?? (await chrome.tabs.query({ active: true }))[0];
   if (!tab) throw new CommandError("peer_not_ready", "no tab is open", { guarantee: "not_executed", reason: "tab_gone", hint: "open one with interact {action: \"tab_new\"}" });
-  if (others?.includes(tab.id)) throw inUse(tab.id);
+  if (others?.includes(tab.id) || (await isInUse(caller, tab.id))) throw inUse(tab.id);
+  await useTab(caller, tab.id);
   return { tab, is_found: true };
 }
 
@@ -95,7 +115,7 @@ export function watchTabs() {
   tabs.onUpdated.addListener((tab_id, change, tab) => (change.url || change.title) && tell(tab_id, "updated", tab));
   tabs.onActivated.addListener(({ tabId, windowId }) => record({ kind: "tab", tab_id: tabId, event: "activated", window_id: windowId }));
   tabs.onReplaced.addListener(async (added, removed) => {
-    await writeSetting(movedTo(removed), added);
+    await moved.set(removed, added);
     record({ kind: "tab", tab_id: removed, event: "replaced", new_tab_id: added });
     tell(added, "open", await chrome.tabs.get(added));
   });
@@ -131,13 +151,9 @@ async function existing(tab_id, gone = tabGone) {
   const tab = await chrome.tabs.get(tab_id).catch(() => null);
   if (tab) return tab;
   // The browser gives a tab that it puts away another number.
-  const moved_to = await readSetting(movedTo(tab_id), null);
-  if (moved_to === null) throw gone(tab_id);
+  const moved_to = await moved.get(tab_id);
+  if (moved_to === undefined) throw gone(tab_id);
   return await existing(moved_to, gone);
-}
-
-function movedTo(tab_id) {
-  return `moved_to:${tab_id}`;
 }
 
 function rowOf(tab, groups) {

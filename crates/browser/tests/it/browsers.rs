@@ -1,12 +1,14 @@
 //! Several browsers at once.
 
 use raincheck_browser::Settings;
+use raincheck_core::error::{Guarantee, Kind};
 use raincheck_core::lifecycle::State;
 use raincheck_core::scope::Scope;
+use raincheck_runtime::Request;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::world::{SECOND, World, is_about, request, seconds_since};
+use crate::world::{SECOND, World, failure, is_about, request, seconds_since};
 
 #[tokio::test(start_paused = true)]
 async fn a_command_goes_to_the_browser_that_it_names() {
@@ -33,7 +35,7 @@ async fn the_tab_that_a_first_command_found_is_its_caller_s_however_that_ended()
     let browser = world.extension("one", "1");
     browser.poll(SECOND).await;
     for (tab, status) in [(7, "error"), (8, "timeout"), (9, "cancelled"), (10, "complete")] {
-        let by = |owner: &str| raincheck_runtime::Request {
+        let by = |owner: &str| Request {
             scope: Scope::new(format!("{owner} {tab}")),
             ..request(&json!({ "action": "reload" }))
         };
@@ -71,6 +73,71 @@ async fn a_tab_alone_finds_its_browser() {
     let id = world.script(8, "1").await;
     let ended = world.end(id).await.record;
     assert_eq!(ended.state, State::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_that_nobody_knows_is_told_at_once_with_those_that_are_there() {
+    // [BROWSER-7]
+    let world = World::new();
+    let one = world.extension("one", "1");
+    one.poll(SECOND).await;
+    let named = |name: &str| json!({ "action": "reload", "tab_id": 7, "browser_id": name });
+    let ended = async |request| {
+        let begin = Instant::now();
+        let id = world.submit(request).await.id();
+        let view = world.end(id).await;
+        (failure(&view), seconds_since(begin))
+    };
+    // It may be about to come.
+    let (early, waited) = ended(request(&named("two"))).await;
+    assert_eq!((early.kind, waited), (Kind::AcceptTimeout, 3.0), "{early:?}");
+    sleep(2 * SECOND).await;
+    one.poll(SECOND).await;
+    let (unknown, waited) = ended(request(&named("two"))).await;
+    assert_eq!((unknown.kind, waited), (Kind::InvalidParams, 0.0), "{unknown:?}");
+    assert_eq!(unknown.guarantee(), Some(Guarantee::NotExecuted));
+    for part in ["`browser_id`", "`two`", "connected: `one`"] {
+        assert!(unknown.message.contains(part), "{unknown:?}");
+    }
+    // Somebody waits for it.
+    let patient = Request { ready: Some(60 * SECOND), ..request(&named("two")) };
+    let patient = world.submit(patient).await.id();
+    let two = world.extension("two", "1");
+    assert!(is_about(&two.accept().await, patient));
+    // One that was there, and is silent now, is waited for.
+    sleep(60 * SECOND).await;
+    one.poll(SECOND).await;
+    let (silent, _) = ended(request(&named("two"))).await;
+    assert_eq!(silent.kind, Kind::AcceptTimeout, "{silent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tab_of_a_caller_in_one_browser_is_not_looked_for_in_another_one() {
+    // [BROWSER-7] [BROWSER-19]
+    let world = World::new();
+    let (one, two) = (world.extension("one", "1"), world.extension("two", "1"));
+    one.poll(SECOND).await;
+    two.poll(SECOND).await;
+    let open = json!({ "kind": "tab", "tab_id": 7, "event": "open" }).to_string();
+    one.ask("/events", Some(&open)).await;
+    world.script(7, "1").await;
+    let entry = one.accept().await;
+    one.say(&entry, "complete", r#""tab_id":7"#).await;
+    for action in [
+        json!({ "action": "reload", "browser_id": "two" }),
+        json!({ "action": "tab_select", "browser_id": "two" }),
+    ] {
+        world.submit(request(&action)).await;
+        let entry = two.accept().await;
+        assert_eq!(entry["tab_id"], json!(null), "{action}");
+        two.say(&entry, "error", r#""error":"no""#).await;
+    }
+    // A number that several use is no choice.
+    two.ask("/events", Some(&open)).await;
+    let chosen = json!({ "what": "default_tab", "tab_id": 7 });
+    let chosen = Request { tool: "configure".into(), ..request(&chosen) };
+    let error = world.handle.submit(chosen).await.expect_err("two have it");
+    assert_eq!(error.kind, Kind::InvalidParams);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@
 mod accept;
 mod browsers;
 mod cancel;
+mod chosen;
 mod http;
 mod lanes;
 mod lease;

@@ -1,0 +1,98 @@
+// Whose a tab is: the caller's that works there, also for a server that knows nothing of it [BROWSER-19, BROWSER-53, BROWSER-70].
+
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+
+import { Area } from "./fakes.mjs";
+
+const event = { addListener() {} };
+let front = 1;
+let open = [1, 2, 3, 9];
+const tab = (id) => ({ id, url: "https://a.example/", title: "a", windowId: 1, active: id === front });
+const listeners = {};
+const told = (name) => ({ addListener: (listener) => (listeners[name] = listener) });
+globalThis.chrome = {
+  runtime: { onConnect: event },
+  storage: { session: new Area() },
+  tabs: {
+    get: async (id) => (open.includes(id) ? tab(id) : Promise.reject(new Error("no tab"))),
+    query: async () => [tab(front)],
+    update: async (id) => tab(id),
+    onCreated: event,
+    onUpdated: event,
+    onActivated: event,
+    onReplaced: told("replaced"),
+    onRemoved: event,
+  },
+};
+
+const { perform, target } = await import("../extension/commands/actions.js");
+const { Run } = await import("../extension/commands/run.js");
+const { watchTabs } = await import("../extension/tabs/tabs.js");
+const { sendEventsWith } = await import("../extension/tabs/observed.js");
+sendEventsWith(async () => 200);
+
+let n_callers = 0;
+const newCaller = () => ({ owner: "local", connection: `c${++n_callers}` });
+const of = (caller, more = {}) => ({ caller, params: { action: "click", ref: "e1" }, ...more });
+const naming = (caller, tab_id) => of(caller, { params: { action: "tab_select", tab_id } });
+
+/** Works in a tab that is named. */
+async function worksIn(caller, tab_id) {
+  const entry = naming(caller, tab_id);
+  const run = Object.assign(new Run("r", 60_000), await target(entry));
+  await run.outcome(() => perform(entry, run));
+}
+
+test("a tab that was named is the caller's once a command began there, and not before", async () => {
+  const caller = newCaller();
+  await worksIn(caller, 2);
+  assert.equal((await target(of(caller))).tab_id, 2);
+  await target(naming(caller, 9));
+  await assert.rejects(target(naming(caller, 77)), { reason: "tab_gone" });
+  assert.equal((await target(of(caller))).tab_id, 2, "neither command began");
+  await worksIn(caller, 9);
+  assert.equal((await target(of(caller))).tab_id, 9);
+});
+
+test("a tab that another caller works in is not found, whatever the server knows, until ten minutes after its last command", async () => {
+  mock.timers.enable({ apis: ["Date"], now: 1_000_000_000 });
+  try {
+    const [one, two] = [newCaller(), newCaller()];
+    front = 3;
+    await worksIn(one, 3);
+    const refused = { reason: "tab_in_use", guarantee: "not_executed" };
+    await assert.rejects(target(of(two)), refused);
+    mock.timers.tick(9 * 60_000);
+    // What is about no tab is a command, too.
+    await target(of(one, { params: { what: "tabs" } }));
+    mock.timers.tick(9 * 60_000);
+    await assert.rejects(target(of(two)), refused);
+    mock.timers.tick(3 * 60_000);
+    assert.deepEqual(await target(of(two)), { tab_id: 3, lane: 3, is_found: true });
+    // The first comes back: the tab is its own as well.
+    assert.deepEqual(await target(of(one)), { tab_id: 3, lane: 3, is_found: undefined });
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test("of callers that look for a tab at the same time one finds it, and all that this one gave at once is for it", async () => {
+  const [one, two] = [newCaller(), newCaller()];
+  front = 1;
+  const wanted = [target(of(one)), target(of(one)), target(of(two)), target(of(one))];
+  const [first, second, other, last] = await Promise.allSettled(wanted);
+  assert.deepEqual([first, second, last].map((found) => found.value.tab_id), [1, 1, 1]);
+  assert.equal(other.reason?.reason, "tab_in_use");
+});
+
+test("a tab that got another number is found by its old one, and of such numbers only so many are kept", async () => {
+  watchTabs();
+  const caller = newCaller();
+  open = [1, 2, 3, 9, 50];
+  for (let n = 0; n < 1200; n++) await listeners.replaced(50, 1000 + n);
+  assert.equal((await target(naming(caller, 2100))).tab_id, 50);
+  await assert.rejects(target(naming(caller, 1000)), { reason: "tab_gone" });
+  const { stored } = chrome.storage.session;
+  assert.ok(Object.keys(stored).length < 20, Object.keys(stored).length);
+});

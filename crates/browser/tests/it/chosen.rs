@@ -1,0 +1,143 @@
+//! Which tab is a caller's, after commands that did nothing in the one that they named.
+
+use raincheck_core::lifecycle::State;
+use raincheck_runtime::Request;
+use serde_json::{Value, json};
+
+use crate::world::{Extension, SECOND, World, is_about, request, script_in};
+
+/// What is asked for without naming a tab.
+fn reload() -> Request {
+    request(&json!({ "action": "reload" }))
+}
+
+/// Works in tab 7, which is the caller's from then on.
+async fn works_in_7(world: &World, browser: &Extension) {
+    browser.poll(SECOND).await;
+    world.script(7, "1").await;
+    let entry = browser.accept().await;
+    assert_eq!(browser.say(&entry, "complete", r#""tab_id":7"#).await, "accepted");
+}
+
+/// Gives a command that names no tab, and returns the one that it went to.
+async fn tab_of_the_next(world: &World, browser: &Extension) -> Value {
+    let id = world.submit(reload()).await.id();
+    let entry = browser.accept().await;
+    assert!(is_about(&entry, id), "{entry}");
+    browser.say(&entry, "complete", "").await;
+    entry["tab_id"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_did_nothing_in_the_tab_that_it_named_leaves_the_caller_s_as_it_was() {
+    // [BROWSER-70]
+    let refused = |code: &str, reason: &str| {
+        format!(
+            r#""error":{{"code":"{code}","reason":"{reason}","message":"no","guarantee":"not_executed"}}"#
+        )
+    };
+    let in_9 = |more: String| format!(r#""tab_id":9,{more}"#);
+    let ends = [
+        ("error", refused("peer_not_ready", "tab_gone"), 7),
+        ("error", refused("peer_not_ready", "paused"), 7),
+        ("error", refused("peer_not_ready", "busy"), 7),
+        ("error", in_9(refused("url_blocked", "origin_closed")), 7),
+        ("cancelled", refused("cancelled", "stopped_by_user"), 7),
+        // The answer names the tab, and says what to do there.
+        ("error", in_9(refused("tool_failed", "element_not_ready")), 9),
+        ("error", in_9(refused("peer_not_ready", "dialog_open")), 9),
+        // It may have begun.
+        ("error", r#""error":{"code":"worker_lost","message":"no"}"#.to_owned(), 9),
+        ("cancelled", in_9(r#""error":{"code":"cancelled","message":"no"}"#.to_owned()), 9),
+        ("complete", r#""result":1"#.to_owned(), 9),
+    ];
+    for (status, more, tab) in ends {
+        let world = World::new();
+        let browser = world.extension("a", "1");
+        works_in_7(&world, &browser).await;
+        world.script(9, "1").await;
+        let entry = browser.accept().await;
+        assert_eq!(entry["tab_id"], 9);
+        assert_eq!(browser.say(&entry, status, &more).await, "accepted");
+        assert_eq!(tab_of_the_next(&world, &browser).await, tab, "{status}: {more}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_no_browser_took_leaves_the_caller_s_tab_as_it_was() {
+    // [BROWSER-70]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    works_in_7(&world, &browser).await;
+    // Nobody fetches it.
+    let unheard = world.script(8, "1").await;
+    assert_eq!(world.end(unheard).await.record.state, State::Failed);
+    // It was cancelled in line.
+    let id = world.script(9, "1").await;
+    world.cancel(id).await;
+    // The key was given before: nothing is done anew.
+    let keyed = |tab| Request { key: Some("k".into()), ..script_in(tab, "1") };
+    world.submit(keyed(7)).await;
+    world.submit(keyed(7)).await;
+    assert!(world.handle.submit(keyed(10)).await.is_err());
+    assert_eq!(browser.accept().await["tab_id"], 7);
+    let next = world.submit(reload()).await;
+    assert_eq!(next.task.lane.as_str(), "tab:7");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_follows_at_once_goes_to_the_tab_that_was_named_last() {
+    // [BROWSER-19] [BROWSER-70]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    works_in_7(&world, &browser).await;
+    world.script(9, "1").await;
+    let entry = browser.accept().await;
+    let next = world.submit(reload()).await;
+    assert_eq!(next.task.lane.as_str(), "tab:9");
+    // Not what is given after that one has failed.
+    let gone = r#""error":{"code":"peer_not_ready","reason":"tab_gone","message":"no","guarantee":"not_executed"}"#;
+    browser.say(&entry, "error", gone).await;
+    let entry = browser.accept().await;
+    assert_eq!(entry["tab_id"], 9, "{entry}");
+    browser.say(&entry, "error", gone).await;
+    assert_eq!(tab_of_the_next(&world, &browser).await, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_about_no_tab_chooses_none() {
+    // [BROWSER-70]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    works_in_7(&world, &browser).await;
+    let lists =
+        [json!({ "what": "downloads", "tab_id": 9 }), json!({ "what": "tabs", "tab_id": 9 })];
+    for list in lists {
+        let request = Request { tool: "observe".into(), ..request(&list) };
+        world.submit(request).await;
+        let entry = browser.accept().await;
+        browser.say(&entry, "complete", r#""result":[]"#).await;
+        assert_eq!(tab_of_the_next(&world, &browser).await, 7, "{list}");
+    }
+    for action in ["tab_close", "record_stop"] {
+        world.submit(request(&json!({ "action": action, "tab_id": 9 }))).await;
+        let entry = browser.accept().await;
+        browser.say(&entry, "complete", "").await;
+        assert_eq!(tab_of_the_next(&world, &browser).await, 7, "{action}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tab_that_is_named_later_is_not_that_of_what_was_given_before() {
+    // [BROWSER-70]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    works_in_7(&world, &browser).await;
+    // Both are given while the store does not lease.
+    let dialog = world.submit(request(&json!({ "action": "dialog", "accept": true })));
+    let named = world.submit(script_in(9, "1"));
+    let (dialog, _) = tokio::join!(dialog, named);
+    let entries = browser.poll(SECOND).await;
+    let dialog = entries.iter().find(|entry| is_about(entry, dialog.id())).expect("delivered");
+    assert_eq!(dialog["tab_id"], 7);
+}
