@@ -42,7 +42,7 @@ globalThis.chrome = {
 const { Run } = await import("../extension/commands/run.js");
 const { answerDialog, freeFromDialog, settleDialog, watchDialogs } = await import("../extension/tabs/dialogs.js");
 const { hold, isChanged, isNeeded } = await import("../extension/tabs/held.js");
-const { watchNavigation } = await import("../extension/tabs/navigation.js");
+const { navigate, watchNavigation } = await import("../extension/tabs/navigation.js");
 const { sendEventsWith } = await import("../extension/tabs/observed.js");
 const sessions = await import("../extension/tabs/sessions.js");
 const { writeSetting } = await import("../extension/tabs/settings.js");
@@ -196,4 +196,25 @@ test("what the page of a new tab asks while it loads is answered", async () => {
   };
   const opened = await ended((run) => newTab({ url: "http://a/" }, run));
   assert.deepEqual([opened.status, opened.result?.loaded, isChanged(9)], ["complete", true, false]);
+});
+
+test("under `report` a page that asks while it loads does not hold up the command that leads there", async () => {
+  await writeSetting("dialog_policy", "report");
+  const dialog = { type: "confirm", message: "sure?", outcome: "open" };
+  const commits = (tab_id) => chrome.webNavigation.onCommitted.tell({ tabId: tab_id, frameId: 0, url: "http://a/" });
+  // The browser may tell of the page after its dialog.
+  for (const order of [[commits, opens], [opens, commits]]) {
+    update = async (tab_id) => order.forEach((act) => act(tab_id));
+    const went = await timely(() => ended((run) => navigate({ url: "http://a/" }, run), 10));
+    assert.deepEqual([went.status, went.result.navigated, went.result.loaded, went.result.dialog], ["complete", true, false, dialog]);
+    closes(10);
+    const opened = await timely(() => ended((run) => newTab({ url: "http://a/" }, run)));
+    assert.deepEqual([opened.status, opened.result.dialog], ["complete", dialog]);
+    closes(9);
+  }
+  // One that asks whether to leave it is not left, and that is told.
+  update = async (tab_id) => opens(tab_id, "beforeunload");
+  const stayed = await timely(() => ended((run) => navigate({ url: "http://b/" }, run), 10));
+  assert.deepEqual([stayed.status, stayed.result.navigated, stayed.result.reason, stayed.result.dialog.type], ["complete", false, "dialog_open", "beforeunload"]);
+  closes(10);
 });

@@ -7,8 +7,8 @@
 // `select {ref|selector, value}` -> `{target, value, label}` · `scroll {ref?|selector?, x?, y?}` -> `{x, y, max_x, max_y}`
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
-import { onDialog } from "../tabs/dialogs.js";
 import { arrival, follow, watchTab } from "../tabs/navigation.js";
+import { onDialog } from "../tabs/open-dialogs.js";
 import { mayType } from "../tabs/secrets.js";
 import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
 import { flagsOf, heldKeys, keyOf, maskOf, parseChord } from "./keys.js";

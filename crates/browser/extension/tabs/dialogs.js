@@ -6,7 +6,7 @@ import { CommandError, invalid } from "../commands/errors.js";
 import { isChanged, isHeld, isNeeded } from "./held.js";
 import { watchPages } from "./navigation.js";
 import { record } from "./observed.js";
-import { forgetDialog, isAnswerable, loseDialog, noteDialog, openDialog } from "./open-dialogs.js";
+import { forgetDialog, isAnswerable, loseDialog, noteDialog, openDialog, tellDialog } from "./open-dialogs.js";
 import { on, releaseSoon, send } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
 
@@ -15,7 +15,6 @@ const REACTS_MS = 2000;
 
 /** Tabs whose print preview is open, as the agent in the page saw. */
 const printing = new Set();
-const watchers = new Set();
 
 export function watchDialogs() {
   on("Page.javascriptDialogOpening", onOpening);
@@ -28,12 +27,6 @@ export function watchDialogs() {
     // Of one that is not lost the debugger tells when it is closed; the new page may have opened it.
     if (kind === "closed" || !isAnswerable(tab_id)) forgetDialog(tab_id);
   });
-}
-
-/** Calls `watcher(tab_id, dialog)` when a dialog opens. Returns how to stop that. */
-export function onDialog(watcher) {
-  watchers.add(watcher);
-  return () => watchers.delete(watcher);
 }
 
 /** `interact {action: "dialog"}` -> `{dialog: {type, message}, accepted}`. */
@@ -154,7 +147,7 @@ async function onOpening(tab_id, { type, message, url, defaultPrompt }) {
   dialog.stays = policy === "report" || !isHeld(tab_id) || (type === "beforeunload" && !isChanged(tab_id));
   const outcome = dialog.stays ? "open" : is_accepted ? "accepted" : "dismissed";
   record({ kind: "dialog", tab_id, type, message: dialog.message, url, outcome });
-  for (const watcher of watchers) watcher(tab_id, { ...dialog, outcome });
+  tellDialog(tab_id, { ...dialog, outcome });
   if (dialog.stays) return;
   await send(tab_id, "Page.handleJavaScriptDialog", { accept: is_accepted, promptText: is_accepted ? defaultPrompt : undefined }).catch(() => {});
   if (!dialog.is_lost) forgetDialog(tab_id, dialog);

@@ -1,16 +1,21 @@
-// Going to pages and waiting for them. A navigation ends in one of four ways, and none is waited for
-// in vain: a page, a place in the same page, no page (a download, an answer without content), or an error.
+// Going to pages and waiting for them. A navigation ends in one of five ways, and none is waited for
+// in vain: a page, a place in the same page, no page (a download, an answer without content), an error, or a dialog that
+// stays open, behind which nothing goes on.
 //
 // `navigate`, `back`, `forward`, `reload` -> `{url, title, tab_id, navigated: true, status?, loaded}`;
-// without a new page `{..., navigated: false, reason: "download|no_content|aborted", download?: {url, file_name}, status?}`.
+// without a new page `{..., navigated: false, reason: "download|no_content|aborted|dialog_open", download?: {url, file_name}, status?}`;
+// where a dialog stays open `dialog: {type, message, outcome: "open"}` beside it.
 
 import { CommandError, invalid, dropAbsent, tabGone } from "../commands/errors.js";
 import { documentStatus } from "./network.js";
 import { record } from "./observed.js";
+import { onDialog } from "./open-dialogs.js";
 import { isAttached, on, send, tryAttach } from "./sessions.js";
 import { blocked, checkUrl, whyHostBlocked } from "./urls.js";
 
 const ABORT_SETTLES_MS = 250;
+/** How long after a dialog is told the page may be told that it is of. */
+const DIALOG_SETTLES_MS = 250;
 const LOAD_MS = 2000;
 const SLACK_MS = 250;
 
@@ -63,8 +68,16 @@ export function follow(tab_id, run, begin = () => {}) {
     const later = (name, ms, act) => timers.has(name) || timers.set(name, setTimeout(act, ms));
     const clear = (name) => (clearTimeout(timers.get(name)), timers.delete(name));
     const stop = watchTab(tab_id, (kind, details) => act[kind]?.(details));
+    const stopDialogs = onDialog((id, { type, message, outcome }) => {
+      if (id !== tab_id || outcome !== "open") return;
+      const dialog = { type, message, outcome };
+      // Of a new page nothing may be told yet; one that asks whether to leave it is the old one.
+      const wait_ms = seen.is_committed || type === "beforeunload" ? 0 : DIALOG_SETTLES_MS;
+      later("dialog", wait_ms, () => end(resolve, { kind: "dialog", url: seen.url, is_committed: seen.is_committed, dialog }));
+    });
     const end = (settle, value) => {
       stop();
+      stopDialogs();
       forgetStop();
       for (const timer of timers.values()) clearTimeout(timer);
       settle(value);
@@ -113,7 +126,8 @@ export async function arrival(tab_id, run, end) {
     await chrome.tabs.update(tab_id, { url: "about:blank" });
     throw blocked(tab.url, `the page redirected there; ${why}`, "executed");
   }
-  return dropAbsent({ ...base, navigated: true, status, loaded: end.loaded });
+  if (end.kind === "dialog" && !end.is_committed) return { ...base, navigated: false, reason: "dialog_open", dialog: end.dialog };
+  return dropAbsent({ ...base, navigated: true, status, loaded: end.kind === "dialog" ? false : end.loaded, dialog: end.dialog });
 }
 
 export async function navigate({ url }, run) {

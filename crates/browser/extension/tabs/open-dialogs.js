@@ -2,6 +2,17 @@
 // the screen, and from then on only the user can answer it: it is `lost`.
 
 const open = new Map();
+const watchers = new Set();
+
+/** Calls `watcher(tab_id, dialog)` when a dialog opens; `outcome` says whether it stays. Returns how to stop that. */
+export function onDialog(watcher) {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+export function tellDialog(tab_id, dialog) {
+  for (const watcher of [...watchers]) watcher(tab_id, dialog);
+}
 
 /** The dialog that is open in a tab, if one is. */
 export function openDialog(tab_id) {

@@ -6,11 +6,11 @@
 import { CommandError, invalid, tabGone } from "../commands/errors.js";
 import { shown } from "../status/origins.js";
 import { hasOpened, isInUse, noteOpened, ownTab, useTab } from "./callers.js";
-import { onDialog } from "./dialogs.js";
 import { ownGroups, takeInHand } from "./group.js";
 import { hold } from "./held.js";
 import { arrival, follow } from "./navigation.js";
 import { record } from "./observed.js";
+import { onDialog } from "./open-dialogs.js";
 import { tryAttach } from "./sessions.js";
 import { Remembered } from "./settings.js";
 import { checkUrl } from "./urls.js";

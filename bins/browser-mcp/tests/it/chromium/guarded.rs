@@ -6,6 +6,31 @@ use super::Rig;
 use crate::typed::{SECRET, holding};
 
 #[tokio::test]
+async fn a_page_that_asks_while_it_loads_holds_no_command_up_where_dialogs_are_reported() {
+    // [BROWSER-22]
+    let rig = Rig::start().await;
+    let policy = json!({ "what": "dialog_policy", "policy": "report", "wait_ms": 20_000 });
+    rig.end_of(rig.call("configure", policy).await).await;
+    let tab = rig.open(&rig.here("plain.html")).await;
+    let url = rig.here("asks-at-once.html");
+    // Its limit would be told as a timeout.
+    for mut call in [
+        json!({ "action": "navigate", "tab_id": tab, "changes": true }),
+        json!({ "action": "tab_new" }),
+    ] {
+        (call["url"], call["timeout_ms"]) = (json!(url), json!(30_000));
+        let asked = rig.done(call).await;
+        let dialog = &asked["result"]["dialog"];
+        assert_eq!((&dialog["type"], &dialog["outcome"]), (&json!("confirm"), &json!("open")), "{asked}");
+        assert_eq!(asked["result"]["navigated"], true, "{asked}");
+        let accept = json!({ "action": "dialog", "accept": true, "tab_id": asked["tab_id"] });
+        rig.done(accept).await;
+        assert_eq!(rig.value(&asked["tab_id"], "document.title").await, "answered true");
+    }
+    rig.close().await;
+}
+
+#[tokio::test]
 async fn a_page_that_came_late_to_the_server_s_own_listener_is_not_read() {
     // [BROWSER-16] [SEC-7]
     let rig = Rig::start().await;
