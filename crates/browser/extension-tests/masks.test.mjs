@@ -5,7 +5,8 @@ import { beforeEach, test } from "node:test";
 
 import { CommandError } from "../extension/commands/errors.js";
 import { withChanges } from "../extension/page/changes.js";
-import { masked, maskedAnswer, maskedFailure, noteSecret, watchMasks } from "../extension/page/masks.js";
+import { pressKey } from "../extension/page/input.js";
+import { MASK, masked, maskedAnswer, maskedFailure, noteSecret, watchMasks } from "../extension/page/masks.js";
 import { pageText, snapshot } from "../extension/page/read.js";
 import { watchNavigation } from "../extension/tabs/navigation.js";
 import { sendEventsWith } from "../extension/tabs/observed.js";
@@ -119,4 +120,24 @@ test("a ref stays what it is, whatever of it looks like a secret; an address doe
   const run = { tab_id: 7, secrets: ["e12"] };
   assert.equal(masked(run, '- textbox "PIN" [ref=e12]: e12\n  - text: see [ref=x] e12'), '- textbox "PIN" [ref=e12]: ••••\n  - text: see [ref=x] ••••');
   assert.deepEqual(maskedAnswer(run, { url: "https://a.example/?pin=e12", tab_id: 7 }), { url: "https://a.example/?pin=••••", tab_id: 7 });
+});
+
+test("what is pressed key by key where secrets are typed is one text, and no answer says which keys", async () => {
+  const pressed = (more) => run({ caller: { owner: "me" }, onStop: () => () => {}, onEnd: () => {}, ...more });
+  const press = async (key) => (await pressKey({ key }, pressed())).key;
+  agent.keysAreSecret = () => ({ is_secret: true });
+  noteSecret(run(), "open", FIELD);
+  for (const key of [" ", "Shift+s", "e"]) assert.equal(await press(key), MASK);
+  assert.equal(await press("Enter"), "Enter");
+  assert.equal(masked(run(), "It is open Se."), `It is ${MASK}.`);
+  leave();
+  for (const key of ["s", "e", "s", "a", "m"]) await press(key);
+  assert.equal(masked(run(), "It is sesam."), `It is ${MASK}.`);
+  // Where nobody says what a key goes to it may be one of a secret.
+  agent.keysAreSecret = () => ({});
+  assert.equal(await press("e"), MASK);
+  agent.keysAreSecret = () => ({ is_secret: false });
+  assert.equal(await press("x"), "x");
+  assert.equal(masked(run(), "sesamex"), `${MASK}x`);
+  leave();
 });

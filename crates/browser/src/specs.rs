@@ -131,7 +131,7 @@ fn spec(
         on_disconnect: OnDisconnect::Detach,
         on_exit: OnExit::Detach,
         // What is typed may be a password.
-        unshown: ["/text", "/fields", "/steps", "/values"].map(str::to_owned).into(),
+        unshown: ["/text", "/key", "/fields", "/steps", "/values"].map(str::to_owned).into(),
         ..ToolSpec::new(name, about, schema)
     }
 }

@@ -25,6 +25,7 @@ const PLACE: &str = "typed";
 const TYPED: &[(&str, Typing)] = &[
     ("type", Typing::Member("text")),
     ("fill", Typing::Member("text")),
+    ("press", Typing::Key("key")),
     ("dialog", Typing::Member("text")),
     ("fill_form", Typing::Each("fields", "value")),
     ("batch", Typing::Steps("steps", "values")),
@@ -36,6 +37,8 @@ const YOUNG: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy, Debug)]
 enum Typing {
     Member(&'static str),
+    /// A member that is the name of a key, which types nothing, or what is typed.
+    Key(&'static str),
     Each(&'static str, &'static str),
     /// The steps of a batch, and the texts that these name.
     Steps(&'static str, &'static str),
@@ -164,6 +167,12 @@ fn each(what: &str, inputs: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
                 visit(text);
             }
         }
+        Typing::Key(name) => {
+            let key = inputs.get_mut(name);
+            if let Some(key) = key.filter(|key| key.as_str().is_none_or(|it| !is_named(it))) {
+                visit(key);
+            }
+        }
         Typing::Each(list, name) => {
             let items = inputs.get_mut(list).and_then(Value::as_array_mut);
             for text in items.into_iter().flatten().filter_map(|item| item.get_mut(name)) {
@@ -188,6 +197,51 @@ fn each(what: &str, inputs: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
             }
         }
     }
+}
+
+/// Keys that write nothing.
+const NAMED: &[&str] = &[
+    "Enter",
+    "Return",
+    "Tab",
+    "Escape",
+    "Esc",
+    "Backspace",
+    "Delete",
+    "Del",
+    "Insert",
+    "Home",
+    "End",
+    "PageUp",
+    "PageDown",
+    "ArrowLeft",
+    "ArrowRight",
+    "ArrowUp",
+    "ArrowDown",
+    "Left",
+    "Right",
+    "Up",
+    "Down",
+];
+
+/// Keys with which another one is a command.
+const COMMANDING: &[&str] = &["Alt", "Control", "Ctrl", "Meta", "Command", "Cmd"];
+
+/// Tells whether a chord is known to write nothing. Whatever else it is may be a secret, or a part of one.
+fn is_named(chord: &str) -> bool {
+    let (held, key) = match chord.strip_suffix("++") {
+        Some(held) => (held, "+"),
+        None if chord == "+" => ("", "+"),
+        None => chord.rsplit_once('+').unwrap_or(("", chord)),
+    };
+    let is_known = |it: &str| it == "Shift" || COMMANDING.contains(&it);
+    if !held.is_empty() && !held.split('+').all(is_known) {
+        return false;
+    }
+    let is_command = held.split('+').any(|it| COMMANDING.contains(&it));
+    let of_row = |key: &str| key.strip_prefix('F')?.parse::<u8>().ok();
+    let is_one = key.chars().count() == 1;
+    NAMED.contains(&key) || of_row(key).is_some_and(|n| n <= 12) || (is_command && is_one)
 }
 
 fn path_of(folder: &Path, id: TaskId) -> PathBuf {
@@ -301,6 +355,18 @@ mod tests {
             typed.forget(id);
             let gone = typed.whole(id, what, &kept).expect_err("gone");
             assert_eq!(gone.guarantee(), Some(Guarantee::NotExecuted));
+        }
+        for key in ["a", "Shift+a", "Space", "+", "Shift++", "é", SECRET, "Wort+geheim"] {
+            let inputs = json(&json!({ "action": "press", "key": key }));
+            let kept = typed.take(at(0), id(8), "press", &inputs).expect(key);
+            assert_eq!(kept.get(), r#"{"action":"press","key":{"typed":0}}"#);
+            assert_eq!(typed.whole(id(8), "press", &kept), Ok(inputs));
+        }
+        for key in
+            ["Enter", "Shift+Tab", "Control+a", "Control+Shift+K", "F5", "ArrowDown", "Meta++"]
+        {
+            let inputs = json(&json!({ "action": "press", "key": key }));
+            assert_eq!(typed.take(at(0), id(9), "press", &inputs), None, "{key}");
         }
         let script = json(&json!({ "action": "execute_js", "script": SECRET }));
         assert_eq!(typed.take(at(0), id(9), "execute_js", &script), None);

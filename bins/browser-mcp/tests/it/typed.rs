@@ -44,13 +44,15 @@ async fn server(folder: &Path) -> Server {
     server
 }
 
-fn typing() -> [Value; 3] {
+fn typing() -> [Value; 4] {
     let one = json!({ "action": "fill", "selector": "#pw", "text": SECRET });
     let form = json!({ "action": "fill_form", "fields": [{ "selector": "#pw", "value": SECRET }] });
     [
         one.clone(),
         form,
         json!({ "action": "batch", "steps": [{ "action": "press", "key": "a" }, one] }),
+        // What is no key may be all of it.
+        json!({ "action": "press", "key": SECRET }),
     ]
 }
 

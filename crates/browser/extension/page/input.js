@@ -11,13 +11,15 @@ import { arrival, follow, watchTab } from "../tabs/navigation.js";
 import { onDialog } from "../tabs/open-dialogs.js";
 import { mayType } from "../tabs/secrets.js";
 import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
-import { flagsOf, heldKeys, keyOf, maskOf, parseChord } from "./keys.js";
+import { flagsOf, heldKeys, keyOf, maskOf, parseChord, writtenBy } from "./keys.js";
 import { MASK, noteSecret } from "./masks.js";
 import { ask, reach } from "./reach.js";
+import { seesSecret } from "./secret-keys.js";
 
 const BUTTONS = { left: { number: 0, bit: 1, event: "click" }, middle: { number: 1, bit: 4, event: "auxclick" }, right: { number: 2, bit: 2, event: "contextmenu" } };
 const CONSEQUENCE_MS = 80;
 const HOVER_MS = 50;
+const SECRET_MS = 1000;
 const CONSEQUENCE_LIMIT_MS = 5000;
 const KEYED_CHARS = 200;
 const ARRIVAL_LIMIT_MS = 3000;
@@ -111,11 +113,20 @@ export async function pressKey(params, run) {
     const place = await reach(run, params, { enabled: true });
     await ask(run, "focus", place.at);
   }
+  const written = writtenBy(params.key);
+  const is_secret = written !== null && (await goesToSecret(run));
+  if (is_secret) noteSecret(run, written, {}, true);
   const done = await withConsequences(run, async () => {
     if (is_real) await strike(run.tab_id, chord);
     else await ask(run, "key", { key: chord.key, code: chord.code, modifiers: chord.modifiers });
   });
-  return { key: params.key, ...told({}, is_real, done) };
+  return { key: is_secret ? MASK : params.key, ...told({}, is_real, done) };
+}
+
+/** A page that does not say so in time may be one where a secret is typed. */
+async function goesToSecret(run) {
+  const late = sleep(run.waitLimit(SECRET_MS), true);
+  return await Promise.race([seesSecret(run.tab_id).catch(() => true), late]);
 }
 
 export async function select(params, run) {

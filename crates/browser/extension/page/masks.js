@@ -23,11 +23,14 @@ export function watchMasks() {
   watchPages((kind, tab_id) => (kind === "committed" || kind === "closed") && noted.delete(tab_id));
 }
 
-/** Masks a text from now on. `field` is what it goes into; with `is_more` behind what was typed there before. */
+/**
+ * Masks a text from now on. `ref` or `selector` is what it goes into, and none of them where keys go; with `is_more` it stands behind
+ * what was typed there before.
+ */
 export function noteSecret(run, text, { ref, selector }, is_more = false) {
   const { texts, last } = noted.get(run.tab_id) ?? { texts: [] };
-  const field = ref ?? selector;
-  const before = is_more && last?.field === field ? last.whole : "";
+  const field = ref ?? selector ?? last?.field;
+  const before = is_more && last !== undefined && last.field === field ? last.whole : "";
   const whole = before + text;
   // What is typed character by character is one text.
   const kept = texts.filter((one) => one !== text && one !== whole && !(text.length < SHORTEST && one === before));

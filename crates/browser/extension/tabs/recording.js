@@ -12,6 +12,7 @@ import { call } from "../page/agents.js";
 import { framesOf, ownFrames } from "../page/frames.js";
 import { writtenBy } from "../page/keys.js";
 import { askWhere } from "../page/reach.js";
+import { seesSecret } from "../page/secret-keys.js";
 import { nameOf } from "./callers.js";
 import { dropSettings, readSetting, writeSetting } from "./settings.js";
 
@@ -266,13 +267,7 @@ export class Recorder {
   }
 
   async #seesSecret() {
-    const { tab_id } = this.#run;
-    const ask = async () => {
-      const frames = [0, ...ownFrames(await framesOf(tab_id)).map((frame) => frame.frame_id)];
-      const told = await Promise.all(frames.map((id) => call(tab_id, "keysAreSecret", {}, id)));
-      return told.some(({ value }) => value?.is_secret !== false);
-    };
-    return await this.#soon(ask).catch(() => true);
+    return await this.#soon(() => seesSecret(this.#run.tab_id)).catch(() => true);
   }
 
   /** A page that a dialog or a script holds up is not waited for, nor does noting take the time that the act needs. */
