@@ -18,13 +18,13 @@ test("a poll that a server refuses is not asked again before the listener has pr
       getURL: (path) => `chrome-extension://a/${path}`,
       onMessage: { addListener: () => {} },
       connect: () => ({ onDisconnect: { addListener: () => {} } }),
-      sendMessage: async () => ({ worker_id: "w", boot_id: "b" }),
+      sendMessage: async () => ({ worker_id: "w", boot_id: "b", revision: 7 }),
     },
   };
   globalThis.fetch = async (url, options) => {
     const { pathname, searchParams, port } = new URL(url);
     if (pathname === "/pairing.json") return Response.json({ port: 4711, secret: SECRET, instance_id: "i" });
-    asked.push([pathname, "Authorization" in (options.headers ?? {})]);
+    asked.push([pathname, "Authorization" in (options.headers ?? {}), options.headers?.["X-Raincheck-Revision"]]);
     if (pathname === "/health") {
       return Response.json({ name: "browser-mcp", mac: await proofOf(SECRET, `health|${searchParams.get("nonce")}|${port}`) });
     }
@@ -33,7 +33,8 @@ test("a poll that a server refuses is not asked again before the listener has pr
   };
   await import("../extension/link/offscreen.js");
   await until(() => asked.length >= 6);
-  const health = ["/health", false];
-  const poll = ["/pending-queries", true];
+  const health = ["/health", false, undefined];
+  // What the worker knows, which may be an older one than the file that polls [BROWSER-66].
+  const poll = ["/pending-queries", true, "7"];
   assert.deepEqual(asked, [health, poll, poll, health, poll, poll]);
 });

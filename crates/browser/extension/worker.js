@@ -6,7 +6,7 @@ import { blobs } from "./commands/blobs.js";
 import { tabGone } from "./commands/errors.js";
 import { Journal } from "./commands/journal.js";
 import { Runner } from "./commands/runner.js";
-import { isOwnPage, post } from "./link/server.js";
+import { REVISION, isOwnPage, post } from "./link/server.js";
 import { watchMasks } from "./page/masks.js";
 import { watchWholes } from "./page/wholes.js";
 import { Desk } from "./status/desk.js";
@@ -137,11 +137,11 @@ async function paired() {
   return server;
 }
 
-/** `worker_id` names this profile for good; `boot_id` changes when the journal is lost. */
+/** `worker_id` names this profile for good; `boot_id` changes when the journal is lost; `revision` is what is known here. */
 async function identity() {
   const { worker_id } = await chrome.storage.local.get("worker_id");
   const { boot_id } = await chrome.storage.session.get("boot_id");
-  return { worker_id, boot_id };
+  return { worker_id, boot_id, revision: REVISION };
 }
 
 // ---- start -------------------------------------------------------------------------------

@@ -120,6 +120,11 @@ impl Arguments {
         self.0.contains_key(name)
     }
 
+    /// Tells whether an argument asks for something: it is there, and not `false`.
+    pub(crate) fn asks(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| *value != Value::Bool(false))
+    }
+
     /// Returns the name of what is asked for: `action` or `what`, one of `known`.
     pub(crate) fn choice<'k, T>(
         &self,

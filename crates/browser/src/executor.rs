@@ -19,6 +19,7 @@ use crate::choices::Caller;
 use crate::files;
 use crate::order::{self, Order};
 use crate::outbox::{Command, Move, Report, Stage};
+use crate::revisions::Need;
 use crate::saving::SaveTo;
 use crate::typed::Typed;
 use crate::verdict::Verdict;
@@ -165,6 +166,7 @@ struct Run<'a> {
     reports: UnboundedReceiver<Report>,
     is_accepted: bool,
     has_ended: bool,
+    need: Need,
     /// Who gave it, where its tab is that one's from then on.
     chooser: Option<Caller>,
     /// Whether its caller named the tab.
@@ -201,6 +203,7 @@ impl<'a> Run<'a> {
         } else {
             Vec::new()
         };
+        let need = Need::of(&order.what, &order.params);
         let command = Command {
             fence: attempt.record.fence,
             attempt: attempt.record.attempt,
@@ -213,6 +216,7 @@ impl<'a> Run<'a> {
             is_anew,
             others,
             params: order.params,
+            revision: need.revision,
             accept: limits.accept,
             run: limits.run_timeout.unwrap_or(NEVER),
             reports: sender,
@@ -230,6 +234,7 @@ impl<'a> Run<'a> {
             reports,
             is_accepted: stage == Stage::Accepted,
             has_ended: false,
+            need,
             chooser: chooses.then_some(caller),
             is_named,
             begun: bridge.clock().now().awake,
@@ -284,6 +289,7 @@ impl<'a> Run<'a> {
                 Step::End(outcome)
             }
             Report::GivenBack => self.give_back().await,
+            Report::TooOld => Step::End(Outcome::Failed(self.need.is_not_met())),
             Report::Doubted => {
                 // One of an earlier server has until its limit: another browser may come and have it.
                 let left = self.unheard.unwrap_or_default();

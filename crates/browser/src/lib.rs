@@ -32,6 +32,7 @@ mod executor;
 
 mod routes;
 
+mod revisions;
 mod rings;
 
 mod known;

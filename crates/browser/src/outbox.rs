@@ -43,6 +43,8 @@ pub(crate) enum Report {
     Ended(Outcome, Option<i64>),
     /// It surely never began with it.
     GivenBack,
+    /// Its extension is too old for it, and was not asked.
+    TooOld,
     /// It is there and has not said yet whether it still has it.
     Doubted,
 }
@@ -66,6 +68,8 @@ pub(crate) struct Command {
     /// The tabs that other callers work in, where the browser finds the tab.
     pub(crate) others: Vec<i64>,
     pub(crate) params: Json,
+    /// The least revision of an extension that does it as it is asked.
+    pub(crate) revision: u32,
     pub(crate) accept: Duration,
     pub(crate) run: Duration,
     /// Who waits for it.
@@ -90,6 +94,8 @@ struct Outgoing {
 #[derive(Debug)]
 struct Profile {
     session: Arc<str>,
+    /// What its extension knows.
+    revision: u32,
     /// The poll that is held for it.
     poll: Option<u64>,
     wake: Arc<Notify>,
@@ -108,6 +114,8 @@ pub(crate) struct Presence {
     pub(crate) silent_for: Duration,
     /// Whether its user has paused commands.
     pub(crate) is_paused: bool,
+    /// What its extension knows.
+    pub(crate) revision: u32,
     pub(crate) n_waiting: usize,
 }
 
@@ -198,7 +206,7 @@ impl Outbox {
     pub(crate) fn open(
         &mut self,
         now: Now,
-        (name, session): (&Arc<str>, &Arc<str>),
+        (name, session, revision): (&Arc<str>, &Arc<str>, u32),
         (linger, most): (Duration, usize),
     ) -> Option<Poll> {
         if !self.profiles.contains_key(name) {
@@ -207,13 +215,14 @@ impl Outbox {
                 let gone = Arc::clone(gone?.0);
                 self.remove(&gone);
             }
-            self.profiles.insert(Arc::clone(name), Profile::new(now, session));
+            self.profiles.insert(Arc::clone(name), Profile::new(now, session, revision));
         }
         self.n_polls += 1;
         let serial = self.n_polls;
         let profile = self.profiles.get_mut(name)?;
         let is_new_session = profile.session != *session;
         profile.session = Arc::clone(session);
+        profile.revision = revision;
         profile.last_word = now;
         profile.poll = Some(serial);
         // The older poll looks, and sees that it is over.
@@ -277,12 +286,20 @@ impl Outbox {
             return Taken::Replaced;
         };
         let mut entries = Vec::new();
-        for id in profile.pending.values() {
+        let mut refused = Vec::new();
+        for (place, id) in &profile.pending {
             if entries.len() >= MAX_ENTRIES {
                 break;
             }
             let Some(outgoing) = self.commands.get_mut(id) else { continue };
-            entries.extend(outgoing.entry(now, *id, &profile.session));
+            if outgoing.refuse(profile.revision) {
+                refused.push(*place);
+            } else {
+                entries.extend(outgoing.entry(now, *id, &profile.session));
+            }
+        }
+        for place in refused {
+            profile.pending.remove(&place);
         }
         if entries.is_empty() {
             let outgoing = profile.pending.values().filter_map(|id| self.commands.get(id));
@@ -456,6 +473,7 @@ impl Outbox {
                 None => now.real.saturating_duration_since(profile.last_word.real),
             },
             is_paused: profile.is_paused,
+            revision: profile.revision,
             n_waiting: profile.pending.len(),
         };
         self.profiles.iter().map(show).collect()
@@ -463,6 +481,18 @@ impl Outbox {
 }
 
 impl Outgoing {
+    /// Ends a command that nobody has yet, where the extension that asks for it is too old; tells whether it did.
+    fn refuse(&mut self, revision: u32) -> bool {
+        if self.command.stage != Stage::Posted || self.command.revision <= revision {
+            return false;
+        }
+        let Some(ended) = self.command.stage.next(Move::End) else { return false };
+        self.command.stage = ended;
+        // An executor that is gone has withdrawn it.
+        let _ = self.command.reports.send(Report::TooOld);
+        true
+    }
+
     /// When what went out for the command goes out again, if nobody answers it.
     fn due_again(&self, session: &Arc<str>) -> Option<Instant> {
         let sent = match (self.command.stage == Stage::Accepted, self.is_stopping) {
@@ -517,9 +547,10 @@ impl Outgoing {
 }
 
 impl Profile {
-    fn new(now: Now, session: &Arc<str>) -> Self {
+    fn new(now: Now, session: &Arc<str>, revision: u32) -> Self {
         Self {
             session: Arc::clone(session),
+            revision,
             poll: None,
             wake: Arc::default(),
             known_since: now.awake,

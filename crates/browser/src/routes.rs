@@ -20,12 +20,14 @@ use crate::arguments::Arguments;
 use crate::bridge::{Browser, Incompatible, blocking};
 use crate::files;
 use crate::outbox::Taken;
+use crate::revisions;
 use crate::verdict::{Line, Verdict};
 use crate::wire;
 
 const WORKER: HeaderName = HeaderName::from_static("x-worker-id");
 const SESSION: HeaderName = HeaderName::from_static("x-boot-id");
 const PROTOCOL: HeaderName = HeaderName::from_static("x-raincheck-protocol");
+const REVISION: HeaderName = HeaderName::from_static("x-raincheck-revision");
 
 /// The longest name of a browser or of a start of its extension.
 const MAX_NAME: usize = 128;
@@ -53,6 +55,8 @@ impl Browser {
 struct Peer {
     name: Arc<str>,
     session: Arc<str>,
+    /// What it knows [BROWSER-66].
+    revision: u32,
 }
 
 impl Peer {
@@ -69,7 +73,12 @@ impl Peer {
             return Err(Error::new(Kind::PeerIncompatible, words)
                 .with_hint("run: browser-mcp extension install DIR, and reload the extension"));
         }
-        Ok(Self { name: name(headers, &WORKER)?, session: name(headers, &SESSION)? })
+        let revision = headers.get(&REVISION).and_then(|value| value.to_str().ok()?.parse().ok());
+        Ok(Self {
+            name: name(headers, &WORKER)?,
+            session: name(headers, &SESSION)?,
+            revision: revision.unwrap_or(revisions::FIRST),
+        })
     }
 }
 
@@ -138,8 +147,8 @@ impl<'a> Held<'a> {
             let settings = bridge.settings();
             (settings.linger, settings.max_browsers)
         };
-        let opened =
-            bridge.outbox().open(bridge.clock().now(), (&peer.name, &peer.session), (linger, most));
+        let named = (&peer.name, &peer.session, peer.revision);
+        let opened = bridge.outbox().open(bridge.clock().now(), named, (linger, most));
         let poll = opened?;
         bridge.moved();
         Some(Self { bridge, peer, poll })

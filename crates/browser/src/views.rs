@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
 use crate::bridge::Browser;
+use crate::outbox::Presence;
 use crate::owner;
+use crate::revisions;
 use crate::rings::{PAGE, Shelf, Wanted};
 use crate::told::told;
 use crate::wire::PROTOCOL;
@@ -62,11 +64,17 @@ pub(crate) fn events(
     told(&Fenced { head: answer, events, untrusted_ends: mark })
 }
 
+/// Tells whether the extension of a browser is older than the one that this server writes.
+fn is_outdated(browser: &Presence) -> bool {
+    browser.revision < revisions::CURRENT
+}
+
 /// Answers with how the bridge stands.
 pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     let linger = bridge.settings().linger;
     let browsers = bridge.outbox().browsers(bridge.clock().now(), linger);
     let is_connected = browsers.iter().any(|browser| browser.is_there);
+    let is_old = browsers.iter().any(|browser| browser.is_there && is_outdated(browser));
     let is_paused = browsers.iter().all(|browser| browser.is_paused || !browser.is_there);
     let browsers: Vec<Value> = browsers
         .into_iter()
@@ -75,6 +83,7 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
                 "browser_id": &*browser.name,
                 "connected": browser.is_there,
                 "paused": browser.is_paused,
+                "outdated": is_outdated(&browser),
                 "silent_for_ms": u64::try_from(browser.silent_for.as_millis()).unwrap_or(u64::MAX),
                 "commands_waiting": browser.n_waiting,
             })
@@ -94,6 +103,10 @@ pub(crate) fn health(bridge: &Browser) -> Result<Outcome, Error> {
     } else if is_connected && is_paused {
         "a browser is connected, and its user has paused commands: they are refused until the user presses \
          Resume on the extension's page"
+    } else if is_connected && is_old {
+        "a browser is connected whose extension is an older one: commands that it does not know are refused. Ask the \
+         user to run: browser-mcp extension install DIR, with the folder that the extension is loaded from, and to \
+         reload it at chrome://extensions"
     } else if is_connected {
         "a browser is connected"
     } else {

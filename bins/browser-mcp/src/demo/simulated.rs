@@ -116,6 +116,7 @@ async fn connect(endpoint: &Endpoint) -> Result<Connection, Unmet> {
         ("X-Worker-Id", "simulated"),
         ("X-Boot-Id", "simulated-1"),
         ("X-Raincheck-Protocol", "1"),
+        ("X-Raincheck-Revision", "2"),
         ("Origin", &extension::origin()),
         ("Sec-Fetch-Site", "none"),
     ])?)

@@ -13,6 +13,11 @@ pub(crate) struct Fake(Connection);
 impl Fake {
     /// Finds the server of a runtime folder, which listens already.
     pub(crate) async fn connect(runtime: &Path) -> Self {
+        Self::of_revision(runtime, "2").await
+    }
+
+    /// As [`connect`](Self::connect), as an extension of another revision.
+    pub(crate) async fn of_revision(runtime: &Path, revision: &str) -> Self {
         let path = runtime.join("browser/endpoint.json");
         let endpoint = endpoint::read(&path).expect("readable").expect("a server listens");
         let connection = Connection::open(&endpoint).await.expect("the server of the file");
@@ -20,6 +25,7 @@ impl Fake {
             ("X-Worker-Id", "fake"),
             ("X-Boot-Id", "boot-1"),
             ("X-Raincheck-Protocol", "1"),
+            ("X-Raincheck-Revision", revision),
             ("Origin", &extension::origin()),
             ("Sec-Fetch-Site", "none"),
         ];

@@ -298,3 +298,39 @@ async fn a_command_that_a_reload_ended_says_so_when_it_is_read() {
     assert_eq!(after["status"], "timeout", "an end is final: {after}");
     server.close().await;
 }
+
+#[tokio::test]
+async fn what_an_older_extension_does_not_know_is_refused_at_once_and_the_rest_is_done() {
+    // [BROWSER-66]
+    let folder = folder();
+    let server = Server::listening(folder.path()).await;
+    let mut fake = Fake::of_revision(&folder.path().join("run"), "1").await;
+    let play = async {
+        // It polls, and is handed what it knows alone.
+        let command = fake.accept().await;
+        assert_eq!(command["params"]["action"], "execute_js", "{command}");
+        fake.complete(&command, json!(2)).await;
+    };
+    let calls = async {
+        for mut call in [
+            json!({ "action": "click", "ref": "e1", "changes": true }),
+            json!({ "action": "page_tools" }),
+        ] {
+            call["wait_ms"] = json!(30_000);
+            let refused = server.call("interact", call).await;
+            let info = &refused["error_info"];
+            let told = (&info["code"], &info["guarantee"], &info["details"]["reason"]);
+            let wanted =
+                [json!("peer_incompatible"), json!("not_executed"), json!("old_extension")];
+            assert_eq!(told, (&wanted[0], &wanted[1], &wanted[2]), "{refused}");
+            assert!(info["hint"].to_string().contains("extension install"), "{refused}");
+        }
+        server.script(30_000).await
+    };
+    let (done, ()) = tokio::join!(calls, play);
+    assert_eq!(done["status"], "complete", "{done}");
+    let health = server.call("observe", json!({ "what": "health" })).await;
+    assert_eq!(health["browsers"][0]["outdated"], true, "{health}");
+    assert!(health["message"].to_string().contains("extension install"), "{health}");
+    server.close().await;
+}

@@ -31,7 +31,7 @@ async function run() {
     try {
       const pairing = await readPairing();
       const name = await prove(pairing);
-      const server = { ...pairing, worker_id: worker.worker_id, boot_id: worker.boot_id };
+      const server = { ...pairing, worker_id: worker.worker_id, boot_id: worker.boot_id, revision: worker.revision };
       await pollWhileGood(server, name);
     } catch (error) {
       await lost(error.state ?? "disconnected", error.message);

@@ -3,6 +3,9 @@
 
 export const PROTOCOL = "1";
 
+/** What this extension knows; the server asks for nothing that is newer. */
+export const REVISION = 2;
+
 const PROOF_LIMIT_MS = 3000;
 const POST_LIMIT_MS = 30_000;
 
@@ -91,6 +94,8 @@ function common(server, more = {}) {
       "X-Worker-Id": server.worker_id,
       "X-Boot-Id": server.boot_id,
       "X-Raincheck-Protocol": PROTOCOL,
+      // Of the worker, which does the work: this may be a newer file beside an older worker.
+      ...(server.revision ? { "X-Raincheck-Revision": String(server.revision) } : {}),
       ...more,
     },
   };

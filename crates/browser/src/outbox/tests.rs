@@ -3,6 +3,7 @@ use raincheck_core::scope::Scope;
 use serde_json::Value;
 
 use super::*;
+use crate::revisions;
 
 const LINGER: Duration = Duration::from_secs(3);
 const MOST: usize = 8;
@@ -46,6 +47,7 @@ impl Table {
             is_anew: false,
             others: Vec::new(),
             params: Json::empty_object(),
+            revision: revisions::FIRST,
             accept: LINGER,
             run: LINGER,
             reports,
@@ -55,8 +57,12 @@ impl Table {
     }
 
     fn open(&mut self, browser: &str, session: &str) -> u64 {
-        let (browser, session) = (name(browser), name(session));
-        let poll = self.outbox.open(self.now(), (&browser, &session), (LINGER, MOST));
+        self.open_as(browser, session, revisions::FIRST)
+    }
+
+    fn open_as(&mut self, browser: &str, session: &str, revision: u32) -> u64 {
+        let peer = (&name(browser), &name(session), revision);
+        let poll = self.outbox.open(self.now(), peer, (LINGER, MOST));
         poll.expect("room for a browser").serial
     }
 
@@ -232,7 +238,10 @@ fn of_too_many_browsers_one_that_is_gone_makes_room() {
     let polls: Vec<u64> = (0..MOST).map(|n| table.open(&format!("b{n}"), "1")).collect();
     let (late, session) = (name("late"), name("1"));
     let open = |table: &mut Table| {
-        table.outbox.open(table.now(), (&late, &session), (LINGER, MOST)).is_some()
+        table
+            .outbox
+            .open(table.now(), (&late, &session, revisions::FIRST), (LINGER, MOST))
+            .is_some()
     };
     assert!(!open(&mut table), "all are there");
     table.outbox.close(table.now(), &name("b3"), polls[3]);
@@ -251,4 +260,24 @@ fn a_command_that_is_laid_down_anew_lies_there_once() {
     assert_eq!(table.take("a", poll), ["run 1"]);
     table.outbox.withdraw(id(1), Fence::new(1, 1));
     assert_eq!(table.outbox.browsers(table.now(), LINGER)[0].n_waiting, 0);
+}
+
+#[test]
+fn an_extension_that_is_too_old_for_a_command_is_not_asked_and_its_caller_is_told_at_once() {
+    // [BROWSER-66]
+    let mut table = Table::new();
+    let poll = table.open_as("a", "1", 1);
+    table.put(1, Stage::Posted, None);
+    table.put(2, Stage::Posted, None);
+    if let Some(newer) = table.outbox.commands.get_mut(&id(2)) {
+        newer.command.revision = 2;
+    }
+    assert_eq!(table.take("a", poll), ["run 1"]);
+    assert!(matches!(table.heard[1].try_recv(), Ok(Report::TooOld)));
+    assert!(table.heard[0].try_recv().is_err());
+    assert!(table.take("a", poll).is_empty(), "and not again");
+    // One that knows it is asked.
+    let newer = table.open_as("a", "2", 2);
+    table.put(3, Stage::Posted, Some("a"));
+    assert_eq!(table.take("a", newer), ["run 3"]);
 }

@@ -30,7 +30,7 @@ pub(crate) async fn ask(
     let body = body.unwrap_or_default();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {bearer}\r\n\
-         X-Worker-Id: {name}\r\nX-Boot-Id: {session}\r\nX-Raincheck-Protocol: 1\r\n\
+         X-Worker-Id: {name}\r\nX-Boot-Id: {session}\r\nX-Raincheck-Protocol: 1\r\nX-Raincheck-Revision: 2\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len(),
     );

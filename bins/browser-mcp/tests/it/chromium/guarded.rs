@@ -21,7 +21,11 @@ async fn a_page_that_asks_while_it_loads_holds_no_command_up_where_dialogs_are_r
         (call["url"], call["timeout_ms"]) = (json!(url), json!(30_000));
         let asked = rig.done(call).await;
         let dialog = &asked["result"]["dialog"];
-        assert_eq!((&dialog["type"], &dialog["outcome"]), (&json!("confirm"), &json!("open")), "{asked}");
+        assert_eq!(
+            (&dialog["type"], &dialog["outcome"]),
+            (&json!("confirm"), &json!("open")),
+            "{asked}"
+        );
         assert_eq!(asked["result"]["navigated"], true, "{asked}");
         let accept = json!({ "action": "dialog", "accept": true, "tab_id": asked["tab_id"] });
         rig.done(accept).await;
