@@ -162,6 +162,20 @@ test("not_executed is said only of a tool that was not called", async () => {
   }
 });
 
+test("arguments that the tool's schema does not allow are refused before it is called, and named", async () => {
+  const told = [];
+  tabOf(() => ({ value: "1" }), told);
+  const { tools } = await pageTools({}, { tab_id: 7 });
+  const call = (input) => {
+    const run = Object.assign(new Run("r", 60_000), { tab_id: 7 });
+    return run.outcome(() => pageTools({ name: "add", arguments: input, origin: ORIGIN, schema_hash: tools[0].schema_hash }, run));
+  };
+  const { error } = await call({ a: "one" });
+  assert.deepEqual([error.reason, error.guarantee, told], ["page_tool_arguments", "not_executed", []]);
+  assert.match(error.message, /`arguments\.a` is not of the type number/);
+  assert.deepEqual([(await call({ a: 1 })).status, told], ["complete", ["call"]]);
+});
+
 test("a cancel tells the tool, once it was called, and does not say that it stopped", async () => {
   const told = [];
   tabOf(() => new Promise(() => {}), told);

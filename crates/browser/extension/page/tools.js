@@ -5,7 +5,7 @@
 //
 // Whatever a page says of its tools is data: it is bounded here, and nothing of it becomes a tool of the server. A call is bound to
 // what was listed: the origin, and a hash of the name, the description, the schema and the annotations. Where either differs
-// nothing is called. Once a tool is called nobody but the page knows what it does, so that anything but its own answer ends as
+// nothing is called, nor where the arguments are not what its schema asks for, as far as that is understood. Once a tool is called nobody but the page knows what it does, so that anything but its own answer ends as
 // `unknown`, and it is not called again.
 //
 // `configure {what: "webmcp", shim}` -> `{shim}`: gives pages that are loaded from then on a `document.modelContext` where
@@ -15,6 +15,7 @@ import { CommandError, dropAbsent, invalid, navigatedAway } from "../commands/er
 import { whyClosed, whyFrameClosed } from "../status/origins.js";
 import { watchTab } from "../tabs/navigation.js";
 import { whyHostBlocked } from "../tabs/urls.js";
+import { wrongIn } from "./arguments.js";
 import { abortDeclared, callDeclared, listDeclared } from "./declared.js";
 
 const MAX_TOOLS = 100;
@@ -186,6 +187,8 @@ async function callTool({ name, arguments: input = {}, origin, schema_hash }, ru
   if (!isObject(input)) throw invalid("`arguments` is a JSON object");
   const { documents } = await documentsOf(run);
   const tool = choose(documents, { name, origin, schema_hash });
+  const wrong = wrongIn(tool.schema, input);
+  if (wrong !== null) throw refused("page_tool_arguments", wrong, "correct the arguments by the schema that page_tools lists");
   if (run.ended) return undefined;
   const key = `raincheck-${crypto.randomUUID()}`;
   settleWhenLeft(run, tool.frame_id);

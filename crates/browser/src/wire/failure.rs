@@ -181,6 +181,13 @@ const REASONS: &[Reason] = &[
         Some("act on what the frames show, by refs of a snapshot"),
     ),
     reason(
+        "page_tool_arguments",
+        "the arguments are not what the tool's schema asks for; nothing was called",
+        Some(
+            "correct them by the schema that interact {action: \"page_tools\"} lists, and call again",
+        ),
+    ),
+    reason(
         "page_tool_changed",
         "what the tool says of itself is not what schema_hash stands for; nothing was called",
         LIST_TOOLS,

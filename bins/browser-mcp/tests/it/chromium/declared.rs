@@ -46,6 +46,13 @@ async fn a_page_s_own_tools_are_listed_and_called_as_they_were_listed_or_not_at_
         assert_eq!(refused["error_info"]["guarantee"], "not_executed", "{refused}");
         assert_eq!(refused["error_info"]["details"]["reason"], reason, "{refused}");
     }
+    // Nor is what its schema does not allow.
+    for (arguments, place) in [(json!({}), "arguments.a"), (json!({ "a": "two" }), "arguments.a")] {
+        let refused = rig.end(call(&tab, &add, &arguments)).await;
+        assert_eq!(refused["error_info"]["details"]["reason"], "page_tool_arguments", "{refused}");
+        assert_eq!(refused["error_info"]["guarantee"], "not_executed", "{refused}");
+        assert!(refused["error"].to_string().contains(place), "{refused}");
+    }
     assert_eq!(rig.value(&tab, "n_added").await, 1);
 
     // Those of a frame are of its origin, whatever the page around it is.
