@@ -102,12 +102,17 @@ const fn entry(name: &'static str, place: Place, fields: &'static [Field], rule:
 
 /// The actions of `interact`.
 pub(crate) const ACTIONS: &[Entry] = &[
-    entry("execute_js", Place::Tab, &[needs("script", Text)], Rule::None),
+    entry("execute_js", Place::Tab, &[needs("script", Text), CHANGES], Rule::None),
     entry("navigate", Place::Tab, &[needs("url", Address), CHANGES], Rule::None),
     entry("back", Place::Tab, &[CHANGES], Rule::None),
     entry("forward", Place::Tab, &[CHANGES], Rule::None),
     entry("reload", Place::Tab, &[CHANGES], Rule::None),
-    entry("tab_new", Place::Control, &[may("url", Address), may("background", Flag)], Rule::None),
+    entry(
+        "tab_new",
+        Place::Control,
+        &[may("url", Address), may("background", Flag), CHANGES],
+        Rule::None,
+    ),
     entry("tab_close", Place::Control, &[], Rule::None),
     entry("tab_select", Place::Control, &[], Rule::None),
     entry(
@@ -200,6 +205,7 @@ pub(crate) const ACTIONS: &[Entry] = &[
             may("device", OneOf(DEVICES)),
             may("network", OneOf(NETWORKS)),
             may("cpu", Count(100)),
+            CHANGES,
         ],
         Rule::None,
     ),
@@ -213,6 +219,7 @@ pub(crate) const ACTIONS: &[Entry] = &[
             may("arguments", Members),
             may("origin", Text),
             may("schema_hash", Name),
+            CHANGES,
         ],
         Rule::Together(&["name", "origin", "schema_hash"]),
     ),

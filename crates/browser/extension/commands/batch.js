@@ -1,5 +1,6 @@
 // Several commands of one tab as one: `batch {steps: [{action|what, …}]}` -> `{n_done, steps: [{action, result}]}`.
 //
+// Steps are counted as in `steps`, from 0: `steps[1]` and `failed_step: 1` are the second, and `progress.step` is how many are done.
 // Each step has a run of its own, which ends with the whole. The first that fails is the last that is tried; the failure
 // says which one it was and what those before it came to. A cancel and the limit stop the step that is under way, and count
 // as done only when that has stopped.
@@ -46,7 +47,7 @@ async function oneStep(step, n, whole, act) {
 /** `error` is the end of the step as it goes on the wire; without a step before it the batch got as far as that one. */
 function failed(steps, n, action, { error }, done) {
   const { code, message, guarantee, reason, hint, goes_on } = error;
-  return new CommandError("tool_failed", `step ${n + 1} of ${steps.length} (${action}) failed: ${message}`, {
+  return new CommandError("tool_failed", `steps[${n}] (${action}), of ${steps.length}, failed: ${message}`, {
     guarantee: done.length === 0 ? guarantee : "executed",
     reason: "step_failed",
     hint,

@@ -1,4 +1,4 @@
-// What an act changed in the page: `changes: true` -> `changes` in its result, one of
+// What an act changed in the page: `changes: true` -> `changes` in its result (of a script `{value, changes}`), one of
 //
 //   {added, removed, changed, text?, left_out?}    the lines of the outline that changed, as `tell` has them
 //   {new_page: true, text, left_out?}              the page was left: the first lines of the one that came
@@ -28,15 +28,22 @@ const MAX_CHARS = 6000;
 const MAX_FRAMES = 10;
 
 /** Does something, and where `changes` is asked for adds what that changed. */
-export async function withChanges({ changes }, run, act) {
+export async function withChanges({ action, changes }, run, act) {
   if (changes !== true) return await act();
+  const before = await lookBefore(run);
+  const result = await act();
+  const is_value = action === "execute_js";
+  if (!is_value && (result === null || typeof result !== "object" || Array.isArray(result))) return result;
+  const told = await since(before, is_value ? {} : result, run).catch((error) => ({ not_known: `the page could not be read after: ${error.message}` }));
+  return is_value ? dropAbsent({ value: result, changes: told }) : { ...result, changes: told };
+}
+
+/** Before a tab is opened there is no page. */
+async function lookBefore(run) {
+  if (run.tab_id === undefined) return { why: "there was no page before" };
   await within(limitOf(run, LOOK_MS), tryAttach(run.tab_id)).catch(() => {});
   const name = crypto.randomUUID();
-  const before = await look(run, name).then((seen) => ({ ...seen, name })).catch((error) => ({ why: `the page could not be read before: ${error.message}` }));
-  const result = await act();
-  if (result === null || typeof result !== "object" || Array.isArray(result)) return result;
-  const told = await since(before, result, run).catch((error) => ({ not_known: `the page could not be read after: ${error.message}` }));
-  return { ...result, changes: told };
+  return await look(run, name).then((seen) => ({ ...seen, name })).catch((error) => ({ why: `the page could not be read before: ${error.message}` }));
 }
 
 async function since(before, { navigated }, run) {

@@ -78,6 +78,21 @@ async fn an_act_answers_with_what_it_changed_and_is_done_whatever_becomes_of_tha
     assert!(text(&again).starts_with("- heading \"What changes\""), "{again}");
     assert!(again["left_out"].to_string().contains("more lines"), "{again}");
 
+    // Of a script, beside its value; of a new tab, the first lines.
+    let script = "document.querySelector('#menu').click(), 7";
+    let call = json!({
+        "action": "execute_js", "script": script, "tab_id": tab, "changes": true, "timeout_ms": 60_000,
+    });
+    let told = rig.done(call).await;
+    assert_eq!(told["result"]["value"], 7, "{told}");
+    assert!(told["result"]["changes"].is_object(), "{told}");
+    let call = json!({
+        "action": "tab_new", "url": rig.here("plain.html"), "changes": true, "timeout_ms": 60_000,
+    });
+    let opened = rig.done(call).await;
+    assert_eq!(opened["result"]["changes"]["new_page"], true, "{opened}");
+    assert_eq!(text(&opened["result"]["changes"]), "- text: Plain", "{opened}");
+
     // A dialog that is left open holds the page up, and not the answer.
     let policy = |name: &str| json!({ "what": "dialog_policy", "policy": name, "wait_ms": 20_000 });
     rig.end_of(rig.call("configure", policy("report")).await).await;
