@@ -138,7 +138,7 @@ fn run_all(n: u64, fault: Option<Fault>, is_enough: impl Fn(u64, Run) -> bool + 
 
 #[test]
 fn no_weather_breaks_the_contract() {
-    // [STATE-2] [CANCEL-1] [CANCEL-5] [LEASE-3] [LEASE-5] [LEASE-6] [LEASE-7] [QUEUE-1] [QUEUE-6] [DUR-1] [DUR-3]
+    // [STATE-2] [BROWSER-23] [CANCEL-1] [CANCEL-5] [LEASE-3] [LEASE-5] [LEASE-6] [LEASE-7] [QUEUE-1] [QUEUE-6] [DUR-1] [DUR-3]
     let (broken, met) = (Mutex::new(Vec::new()), Mutex::new(BTreeSet::new()));
     run_all(seeds(), None, |seed, run| {
         met.lock().expect("a set").extend(run.met);

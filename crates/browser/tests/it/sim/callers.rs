@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use raincheck_core::content::Json;
 use raincheck_core::error::Kind;
+use raincheck_core::ids::Spelling;
 use raincheck_core::scope::Scope;
 use raincheck_runtime::{Handle, Request, Submission};
 use serde_json::json;
@@ -13,6 +15,9 @@ use tokio::time::sleep;
 use super::history::{Log, lock, now};
 use super::plan::{Call, Script};
 use crate::world::request;
+
+/// How long a command has to stop before what it left is ended.
+const STOPPING: Duration = Duration::from_secs(10);
 
 /// The pause between two reads of everything.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -34,6 +39,7 @@ pub(crate) async fn call(handle: Handle, log: Log, calls: Arc<Vec<(Duration, Cal
         match *call {
             Call::Submit(script) => running.spawn(submit(handle, log, number, script)),
             Call::Cancel(number) => running.spawn(cancel(handle, log, number)),
+            Call::End(number) => running.spawn(end(handle, log, number)),
         };
     }
     while let Some(ended) = running.join_next().await {
@@ -43,8 +49,8 @@ pub(crate) async fn call(handle: Handle, log: Log, calls: Arc<Vec<(Duration, Cal
 }
 
 async fn submit(handle: Handle, log: Log, number: usize, script: Script) {
-    let Script { tab, millis, limit, ready, throws } = script;
-    let page = json!({ "n": number, "ms": millis, "throws": throws }).to_string();
+    let Script { tab, millis, limit, ready, throws, awaits } = script;
+    let page = json!({ "n": number, "ms": millis, "throws": throws, "awaits": awaits }).to_string();
     let inputs = json!({ "action": "execute_js", "tab_id": tab, "script": page });
     let request = Request { max_runtime: Some(limit), ready: Some(ready), ..request(&inputs) };
     match handle.submit(request).await {
@@ -66,6 +72,26 @@ async fn cancel(handle: Handle, log: Log, number: usize) {
             lock(&log).note(now(), &format!("a cancel of command {number} is refused: {error}"));
         }
         Err(error) => lock(&log).complain(format!("no cancel of command {number}: {error}")),
+    }
+}
+
+/// Cancels a command for good: once it has ended, what it left at work is ended as well [BROWSER-23].
+async fn end(handle: Handle, log: Log, number: usize) {
+    let Some(id) = lock(&log).id_of(number) else { return };
+    if handle.cancel(&Scope::local(), id, None).await.is_err() {
+        return;
+    }
+    let view = handle.wait_end(&Scope::local(), id, STOPPING).await;
+    if !view.is_ok_and(|view| view.record.state.is_terminal()) {
+        return;
+    }
+    let of = id.spell(Spelling::Correlation);
+    let inputs = Json::of(&json!({ "what": "end_script", "of": of })).expect("JSON");
+    let request = Request::new("end_script", inputs, Scope::local());
+    match handle.submit(request).await {
+        Ok(Submission::Task(accepted)) => lock(&log).ends_for_good(now(), &of, &accepted.record),
+        Ok(Submission::Answer(_)) => lock(&log).complain("to end a script is a task".to_owned()),
+        Err(error) => lock(&log).note(now(), &format!("the end of {of} is refused: {error}")),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use raincheck_loopback::Secret;
 use raincheck_testkit::dice::Dice;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -112,6 +112,11 @@ impl Extension {
             (journal.all(Stage::Accepted), journal.all(Stage::Running))
         };
         for record in running {
+            let script: Value = serde_json::from_str(&record.script).unwrap_or_default();
+            if script["awaits"] == true {
+                // Pages outlive the worker.
+                lock(&self.log).goes_on(now(), &record.id);
+            }
             let words = r#""error":{"code":"worker_lost","message":"the worker was restarted"}"#;
             self.answer(&record.id, "error", words, None);
         }
@@ -192,12 +197,19 @@ impl Extension {
             return;
         }
         journal.n_placed += 1;
+        let params = &entry["params"];
+        // What is in no tab waits for none.
+        let apart = -i64::try_from(journal.n_placed).unwrap_or(i64::MAX);
+        let script = match params["of"].as_str() {
+            Some(of) => json!({ "of": of, "ms": 20 }).to_string(),
+            None => params["script"].as_str().unwrap_or_default().to_owned(),
+        };
         let record = Record {
             id: id.clone(),
             attempt,
             fence,
-            tab: entry["tab_id"].as_i64().unwrap_or_default(),
-            script: entry["params"]["script"].as_str().unwrap_or_default().to_owned(),
+            tab: entry["tab_id"].as_i64().unwrap_or(apart),
+            script,
             deadline_ms: entry["deadline_ms"].as_u64().unwrap_or_default(),
             stage: Stage::Received,
             answer: None,
@@ -270,6 +282,9 @@ impl Extension {
         held(&self.stops).insert(id.clone(), Arc::clone(&stop));
         let run = lock(&self.log).begins(now(), &id, record.tab);
         let script: Value = serde_json::from_str(&record.script).unwrap_or_default();
+        if let Some(of) = script["of"].as_str() {
+            self.halt(of).await;
+        }
         let work = Duration::from_millis(script["ms"].as_u64().unwrap_or_default());
         let limit = Duration::from_millis(record.deadline_ms);
         let ended = tokio::select! {
@@ -279,8 +294,22 @@ impl Extension {
         };
         held(&self.stops).remove(&id);
         lock(&self.log).ends(now(), run, ended);
+        if ended != "complete" && script["awaits"] == true {
+            // It is on no thread that could be stopped.
+            lock(&self.log).goes_on(now(), &id);
+            let status = if ended == "timeout" { ended } else { "error" };
+            let words = r#""error":{"code":"tool_failed","reason":"not_stopped","goes_on":true}"#;
+            return self.answer(&id, status, words, None);
+        }
         if ended != "complete" {
             return self.answer(&id, ended, "", None);
+        }
+        if let Some(of) = script["of"].as_str() {
+            if self.fault != Some(Fault::LeavesThePage) {
+                lock(&self.log).is_loaded_anew(now(), of);
+            }
+            let value = r#"{"ended":true}"#.to_owned();
+            return self.answer(&id, "complete", &format!(r#""result":{value}"#), Some(value));
         }
         if script["throws"] == true {
             let words = r#""error":{"code":"script_error","message":"thrown"}"#;
@@ -289,6 +318,14 @@ impl Extension {
         // Bytes that a reader of numbers would write in another way.
         let value = format!(r#"{{"run":{run},"n":{},"is":[1.0,1e2,"é"]}}"#, script["n"]);
         self.answer(&id, "complete", &format!(r#""result":{value}"#), Some(value));
+    }
+
+    /// Stops a command, and waits until it is at work no more.
+    async fn halt(self: &Arc<Self>, id: &str) {
+        self.stop(id);
+        while self.record(id).is_some_and(|it| it.stage == Stage::Running) {
+            sleep(PAUSE / 10).await;
+        }
     }
 
     fn stop(self: &Arc<Self>, id: &str) {

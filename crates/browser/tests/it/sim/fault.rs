@@ -30,6 +30,8 @@ pub(crate) enum Fault {
     ShowsThePast,
     /// No deadline fires.
     DeadlinesSleep,
+    /// The extension says that a script has ended whose page it leaves as it is.
+    LeavesThePage,
 }
 
 /// Every fault, and what has to be said of it.
@@ -42,6 +44,7 @@ pub(crate) const ALL: &[(Fault, &str)] = &[
     (Fault::TwoInATab, "at once"),
     (Fault::ShowsThePast, "went back"),
     (Fault::DeadlinesSleep, "did not end"),
+    (Fault::LeavesThePage, "was said to be over"),
 ];
 
 /// How much later what was confirmed is looked at.

@@ -28,7 +28,11 @@ pub(crate) const WORTH_MEETING: &[&str] = &[
     "a command that was given back",
     "a command that outlived its server",
     "a post that could not be stored",
+    "a script that went on and was ended with its page",
 ];
+
+/// The numbers of ends for good begin here.
+const OF_ENDS: usize = 1000;
 
 /// A command, as its caller knows it.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ struct Command {
     tab: i64,
     seq: u64,
     was_cancelled_in_line: bool,
+    /// The command that it ends for good, where it does that.
+    ends: Option<String>,
     /// The last view of it.
     seen: Option<View>,
 }
@@ -61,6 +67,8 @@ pub(crate) struct History {
     is_healed: bool,
     commands: BTreeMap<TaskId, Command>,
     effects: Vec<Effect>,
+    /// The scripts that go on in their pages, whatever was told of them.
+    left: BTreeSet<String>,
     /// The values that the extension kept, by command.
     answers: BTreeMap<String, String>,
     /// The answers on which there is no verdict yet.
@@ -109,8 +117,19 @@ impl History {
     pub(crate) fn submitted(&mut self, at: Duration, number: usize, tab: i64, record: &TaskRecord) {
         self.note(at, &format!("command {number} is {}, in tab {tab}", name(record.id())));
         let seq = record.seq;
-        let command = Command { number, tab, seq, was_cancelled_in_line: false, seen: None };
+        let command =
+            Command { number, tab, seq, was_cancelled_in_line: false, ends: None, seen: None };
         self.commands.insert(record.id(), command);
+    }
+
+    /// An end for good is a command of its own, in no tab.
+    pub(crate) fn ends_for_good(&mut self, at: Duration, of: &str, record: &TaskRecord) {
+        let number = OF_ENDS + self.commands.len();
+        let tab = -i64::try_from(number).unwrap_or(i64::MAX);
+        self.submitted(at, number, tab, record);
+        if let Some(command) = self.commands.get_mut(&record.id()) {
+            command.ends = Some(of.to_owned());
+        }
     }
 
     pub(crate) fn id_of(&self, number: usize) -> Option<TaskId> {
@@ -139,6 +158,7 @@ impl History {
 
     pub(crate) fn read(&mut self, at: Duration, number: usize, view: View) {
         let Some(command) = self.commands.get_mut(&view.record.id()) else { return };
+        let ends = command.ends.clone();
         let (state, n_events) = (view.record.state, view.record.n_events);
         let before = command.seen.replace(view);
         let (old_state, old_events) = before
@@ -153,6 +173,15 @@ impl History {
         }
         if old_state != Some(state) {
             self.note(at, &format!("command {number} is {state}"));
+            self.judge_end_for_good(state, ends);
+        }
+    }
+
+    /// That something has ended for good is said only once it has.
+    fn judge_end_for_good(&mut self, state: State, ends: Option<String>) {
+        let Some(of) = ends.filter(|_| state == State::Succeeded) else { return };
+        if self.left.contains(&of) {
+            self.complain(format!("{of} went on although it was said to be over"));
         }
     }
 
@@ -169,6 +198,22 @@ impl History {
             effect.ended = Some(at);
         }
         self.note(at, &format!("run {run} ends: {how}"));
+    }
+
+    /// A script was told to stop, or reached its limit, and goes on in its page.
+    pub(crate) fn goes_on(&mut self, at: Duration, id: &str) {
+        self.note(at, &format!("{id} goes on"));
+        self.left.insert(id.to_owned());
+    }
+
+    /// The page of a script is loaded anew; tells whether it was at work there.
+    pub(crate) fn is_loaded_anew(&mut self, at: Duration, id: &str) -> bool {
+        self.note(at, &format!("the page of {id} is loaded anew"));
+        let was_left = self.left.remove(id);
+        if was_left {
+            self.meet("a script that went on and was ended with its page");
+        }
+        was_left
     }
 
     /// What ran in the worker ended with it.

@@ -28,6 +28,8 @@ pub(crate) enum Call {
     Submit(Script),
     /// Of the n-th command.
     Cancel(usize),
+    /// A cancel of the n-th command that ends what goes on in its page.
+    End(usize),
 }
 
 /// What a script does in its page.
@@ -42,6 +44,8 @@ pub(crate) struct Script {
     pub(crate) ready: Duration,
     /// Whether it throws instead of returning a value.
     pub(crate) throws: bool,
+    /// Whether it waits for something: a stop does not reach it.
+    pub(crate) awaits: bool,
 }
 
 /// The course of a world.
@@ -120,10 +124,14 @@ fn calls(dice: &mut Dice) -> Vec<(Duration, Call)> {
             limit: Duration::from_millis(dice.between(1000, if is_long { 30_000 } else { 3000 })),
             ready: Duration::from_millis(if dice.one_in(2) { 3000 } else { 15_000 }),
             throws: dice.one_in(8),
+            awaits: dice.one_in(4),
         };
         calls.push((at, Call::Submit(script)));
         if dice.one_in(3) {
             calls.push((at + Duration::from_millis(dice.between(1, 2500)), Call::Cancel(n)));
+        }
+        if dice.one_in(if script.awaits { 2 } else { 8 }) {
+            calls.push((at + Duration::from_millis(dice.between(1, 5000)), Call::End(n)));
         }
     }
     calls.sort_by_key(|(at, _)| *at);
