@@ -101,6 +101,16 @@ test("what a metadata address showed is read by nothing, also where a page led t
     assert.deepEqual([refused.error_info?.code, refused.error_info?.guarantee], ["url_blocked", "not_executed"], JSON.stringify(refused).slice(0, 2000));
     assert.ok(!JSON.stringify(refused).includes("words"));
   }
+  // Nor in a frame of another page.
+  const { tab_id: around } = await tab("around");
+  const put = "new Promise((done) => { const frame = document.createElement('iframe'); frame.onload = () => done(1); frame.src = 'http://169.254.169.254/framed'; document.body.replaceChildren('outside', frame); })";
+  assert.equal((await server.end({ action: "execute_js", script: put, tab_id: around })).result, 1);
+  for (const what of ["page_text", "snapshot"]) {
+    const { result } = await server.end({ what, tab_id: around });
+    assert.match(result.text, /outside/);
+    assert.doesNotMatch(result.text, /words|press/);
+    assert.match(JSON.stringify(result.left_out), /metadata address/);
+  }
 });
 
 // ---- tabs --------------------------------------------------------------------------------

@@ -127,6 +127,7 @@ async fn a_page_that_tells_without_end_holds_up_no_other_tab() {
     let calm = rig.open(&rig.here("plain.html")).await;
     for (page, words) in [
         ("flood.html", "only a part of them is kept"),
+        ("flood-of-words.html", "only a part of them is kept"),
         ("flood-scripts.html", "until it is left, what runs in it cannot be stopped"),
     ] {
         let flood = rig.open(&rig.here(page)).await;
