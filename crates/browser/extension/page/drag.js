@@ -5,7 +5,7 @@
 
 import { CommandError } from "../commands/errors.js";
 import { on, send } from "../tabs/sessions.js";
-import { mouse, prepare, told, withConsequences } from "./input.js";
+import { mouse, move, prepare, told, withConsequences } from "./input.js";
 import { ask, reach } from "./reach.js";
 
 const STEPS = 8;
@@ -64,13 +64,13 @@ class Held {
   }
 
   async press() {
-    await mouse(this.tab_id, "mouseMoved", this.start);
+    await move(this.tab_id, this.start);
     this.is_held = true;
     await mouse(this.tab_id, "mousePressed", this.start, { button: "left", buttons: 1, clickCount: 1 });
   }
 
   moveTo(place) {
-    return mouse(this.tab_id, "mouseMoved", place, { button: "left", buttons: 1 });
+    return move(this.tab_id, place, { button: "left", buttons: 1 });
   }
 
   /** A drag that the page lets begin is handed over soon. */

@@ -48,7 +48,7 @@ export async function hover(params, run) {
   const place = await reach(run, params, { hit: true });
   const is_real = can_be_real && !(await isOutOfReach(run, place));
   const done = await withConsequences(run, async () => {
-    if (is_real) await mouse(run.tab_id, "mouseMoved", place);
+    if (is_real) await move(run.tab_id, place);
     else await ask(run, "mouse", { ...place.at, kinds: ["pointerover", "mouseover", "mouseenter", "pointermove", "mousemove"] });
   });
   return told(place, is_real, done);
@@ -245,6 +245,15 @@ function eventsOf(button, count) {
   const once = ["pointerdown", "mousedown", "pointerup", "mouseup", BUTTONS[button].event];
   const all = Array.from({ length: count }, () => once).flat();
   return count > 1 && button === "left" ? [...all, "dblclick"] : all;
+}
+
+/**
+ * Moves the mouse, and has the page hear of it now: by itself it hears with its next picture, which a tab that is not shown
+ * paints seconds later. That no button is let go is nothing to a page, and what comes before it is told first.
+ */
+export async function move(tab_id, place, more = {}) {
+  mouse(tab_id, "mouseMoved", place, more).catch(() => {});
+  await mouse(tab_id, "mouseReleased", place, { ...more, button: "none" });
 }
 
 export function mouse(tab_id, type, { x, y }, more = {}) {

@@ -27,7 +27,7 @@ const QUALITY = 60;
 const MAX_EDGE = 1568;
 const MAX_PAGE_HEIGHT = 16_000;
 const CAPTURE_MS = 5000;
-const FIRST_ASK_MS = 300;
+const FIRST_ASK_MS = { front: 300, behind: 60 };
 const AGAIN_MS = 1000;
 const SNAPSHOT_MS = 8000;
 const FRAME_MS = 2000;
@@ -183,20 +183,20 @@ export async function screenshot(params, run) {
   const tab = await chrome.tabs.get(tab_id);
   if (!(await tryAttach(tab_id))) return await ofFrontTab(tab);
   const clip = await clipOf(params, run);
-  const data = await capture(run, { format: "jpeg", quality: QUALITY, clip, captureBeyondViewport: params.full_page === true });
+  const data = await capture(run, tab.active ? FIRST_ASK_MS.front : FIRST_ASK_MS.behind, { format: "jpeg", quality: QUALITY, clip, captureBeyondViewport: params.full_page === true });
   if (!data) throw new CommandError("tool_failed", "the tab did not paint", { guarantee: "executed", reason: "not_painted", hint: "bring it to the front with interact {action: \"tab_select\"}" });
   const { width, height } = sizeOfJpeg(data);
   return { mime: "image/jpeg", data, width, height, url: tab.url, title: tab.title };
 }
 
-/** A tab behind another one may leave the first request waiting until it is asked again. */
-async function capture(run, options) {
+/** A tab behind another one leaves the first request waiting until it is asked again. */
+async function capture(run, first_ms, options) {
   const limit = performance.now() + run.waitLimit(CAPTURE_MS);
   const shots = [];
   while (performance.now() < limit && !run.ended) {
     shots.push(send(run.tab_id, "Page.captureScreenshot", options));
     shots.at(-1).catch(() => {});
-    const shot = await Promise.race([...shots, sleep(shots.length === 1 ? FIRST_ASK_MS : AGAIN_MS, null)]);
+    const shot = await Promise.race([...shots, sleep(shots.length === 1 ? first_ms : AGAIN_MS, null)]);
     if (shot) return shot.data;
   }
   return null;
