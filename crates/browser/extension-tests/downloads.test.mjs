@@ -1,7 +1,7 @@
 // Which downloads are told: those that began in tabs of commands, and nothing of what the person closed [BROWSER-64].
 
 import assert from "node:assert/strict";
-import { beforeEach, test } from "node:test";
+import { beforeEach, mock, test } from "node:test";
 
 import { Area } from "./fakes.mjs";
 
@@ -18,12 +18,14 @@ globalThis.chrome = {
 
 const { listDownloads, watchDownloads } = await import("../extension/tabs/downloads.js");
 const { watchDebugger } = await import("../extension/tabs/sessions.js");
+const { hear, useTab } = await import("../extension/tabs/callers.js");
 const { dropSettings } = await import("../extension/tabs/settings.js");
 const { setOrigins } = await import("../extension/status/origins.js");
 watchDebugger();
 watchDownloads();
 
-const run = { ended: null, own_port: 7001, waitLimit: () => 0 };
+const caller = { owner: "local", connection: "one" };
+const run = { caller, ended: null, own_port: 7001, waitLimit: () => 0 };
 const begun = (url) => heard({ tabId: 7 }, "Page.downloadWillBegin", { url });
 const file = (id, url, more = {}) => ({ id, url, finalUrl: url, referrer: "", filename: `/home/me/${id}.pdf`, mime: "application/pdf", state: "complete", bytesReceived: 3, totalBytes: 3, startTime: new Date().toISOString(), ...more });
 const close = (...closed) => setOrigins({ mode: "all_but", closed, open: [] }, { local: { set: async () => {} } });
@@ -34,6 +36,28 @@ beforeEach(async () => {
   items = [];
   await close();
   await dropSettings(() => true);
+  await useTab(caller, 7);
+});
+
+test("a download is told to who works in its tab, and to nobody else of the same owner while those give commands", async () => {
+  mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  try {
+    const url = "https://open.example/a.pdf";
+    const [other, stranger] = [{ owner: "local", connection: "two" }, { owner: "else", connection: "three" }];
+    await hear(caller);
+    begun(url);
+    items = [file(1, url)];
+    const idsOf = async (caller) => (await listDownloads({}, { ...run, caller })).map((row) => row.download_id);
+    assert.deepEqual([await idsOf(caller), await idsOf(other), await idsOf(stranger)], [[1], [], []]);
+    await assert.rejects(listDownloads({ id: "1" }, { ...run, caller: other }), { reason: "no_download" });
+    // Its client has begun anew: it has another name.
+    mock.timers.tick(11 * 60_000);
+    assert.deepEqual([await idsOf(other), await idsOf(stranger)], [[1], []]);
+    await useTab(stranger, 7);
+    assert.deepEqual(await idsOf(stranger), [1]);
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 test("a file of a closed origin is not told, whichever way it came, nor given out by its id", async () => {

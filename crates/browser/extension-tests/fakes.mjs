@@ -15,8 +15,8 @@ export class Area {
     if (Buffer.byteLength(JSON.stringify(next)) > this.max_bytes) throw new Error("Session storage quota bytes exceeded");
     this.stored = next;
   }
-  async remove(name) {
-    delete this.stored[name];
+  async remove(names) {
+    for (const name of [names].flat()) delete this.stored[name];
   }
 }
 

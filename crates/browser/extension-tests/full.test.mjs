@@ -12,6 +12,7 @@ const items = ["a", "b"].map((name, n) => ({ id: n, url: `https://a.example/${na
 globalThis.chrome = { storage: { session: area }, debugger: { onEvent: at("onEvent"), onDetach: at("onDetach") }, downloads: { search: async () => items } };
 const { readSetting, writeSetting } = await import("../extension/tabs/settings.js");
 const { listDownloads } = await import("../extension/tabs/downloads.js");
+const { hear, useTab } = await import("../extension/tabs/callers.js");
 const { noteDownload } = await import("../extension/tabs/downloads.js");
 
 test("what the storage refused is not read back", async () => {
@@ -23,10 +24,18 @@ test("what the storage refused is not read back", async () => {
 });
 
 test("after one download that could not be noted the next ones are [BROWSER-49]", async () => {
+  const caller = { owner: "local", connection: "one" };
+  await useTab(caller, 7);
   area.max_bytes = 10;
   noteDownload(7, "https://a.example/a");
   await new Promise((done) => setImmediate(done));
   area.max_bytes = Infinity;
   noteDownload(7, "https://a.example/b");
-  assert.deepEqual((await listDownloads({}, {})).map((row) => row.file_name), ["b"]);
+  assert.deepEqual((await listDownloads({}, { caller })).map((row) => row.file_name), ["b"]);
+});
+
+test("that a caller was heard of is not worth a command", async () => {
+  area.max_bytes = 10;
+  await hear({ owner: "local", connection: "two" });
+  area.max_bytes = Infinity;
 });

@@ -28,7 +28,7 @@ export async function useTab(caller, tab_id) {
 
 /** Notes that a caller gives a command now. Minutes will do, and are seldom written. */
 export async function hear(caller) {
-  await heard.set(nameOf(caller), minuteOf(Date.now()));
+  await heard.set(nameOf(caller), minuteOf(Date.now())).catch((error) => console.warn(`that a caller was heard of was not noted: ${error.message}`));
 }
 
 /** Whether a caller other than this one works in a tab, and gave a command not long ago. */
@@ -37,6 +37,23 @@ export async function isInUse(caller, tab_id) {
   const lately = new Map(await heard.all());
   const isOther = ([name, tab]) => tab === tab_id && name !== nameOf(caller) && lately.get(name) >= since;
   return (await tabs.all()).some(isOther);
+}
+
+/** The names of the callers that were answered about a tab, or that work there now. */
+export async function workersIn(tab_id) {
+  const start = `${tab_id}:`;
+  const answered = (await told.all()).filter(([key]) => key.startsWith(start)).map(([key]) => key.slice(start.length));
+  const working = (await tabs.all()).filter(([, tab]) => tab === tab_id).map(([name]) => name);
+  return [...new Set([...answered, ...working])];
+}
+
+/** Whether something is a caller's that was done by those of these names: its own, or its owner's once none of these gives commands any more. */
+export async function isOf(caller, names) {
+  if (names.includes(nameOf(caller))) return true;
+  const since = minuteOf(Date.now()) - IN_USE_MIN;
+  const lately = new Map(await heard.all());
+  const isOwners = (name) => name === caller?.owner || name.startsWith(`${caller?.owner}/`);
+  return names.some(isOwners) && !names.some((name) => lately.get(name) >= since);
 }
 
 export async function noteOpened(caller, tab_id) {

@@ -1,4 +1,5 @@
-// Downloads that began in tabs while a command could have caused them; the person's own are left alone.
+// Downloads that began in tabs while a command could have caused them; the person's own are left alone. Each is told to those
+// who worked in its tab.
 //
 // `downloads` -> `[{download_id, tab_id, url, file_name, path, mime?, state: "in_progress|complete|interrupted", bytes, total_bytes?, error?, begun_at,
 //   ended_at?}]`, the newest first
@@ -6,6 +7,7 @@
 
 import { CommandError, dropAbsent } from "../commands/errors.js";
 import { whyClosed } from "../status/origins.js";
+import { isOf, workersIn } from "./callers.js";
 import { on } from "./sessions.js";
 import { readSetting, writeSetting } from "./settings.js";
 import { whyHostBlocked } from "./urls.js";
@@ -24,9 +26,11 @@ export function watchDownloads() {
 let noting = Promise.resolve();
 
 export function noteDownload(tab_id, url) {
+  const at = Date.now();
   const write = async () => {
+    const by = await workersIn(tab_id);
     const noted = await readSetting(KEY, []);
-    await writeSetting(KEY, [...noted, { tab_id, url: url.slice(0, 4096), at: Date.now() }].slice(-MAX_NOTED));
+    await writeSetting(KEY, [...noted, { tab_id, url: url.slice(0, 4096), at, by }].slice(-MAX_NOTED));
   };
   // One that there is no room for takes none of the others along.
   noting = noting.then(write).catch((error) => console.warn(`a download was not noted: ${error.message}`));
@@ -36,7 +40,7 @@ export async function listDownloads({ id, ...wanted }, run) {
   if (id === undefined) return await listed(wanted, run);
   for (;;) {
     const found = (await listed({}, run)).find((row) => String(row.download_id) === id);
-    if (!found) throw new CommandError("tool_failed", `no download ${id} began in a tab that is worked in`, { guarantee: "not_executed", reason: "no_download", hint: "observe {what: \"downloads\"} lists them" });
+    if (!found) throw new CommandError("tool_failed", `no download ${id} began in a tab that you work in`, { guarantee: "not_executed", reason: "no_download", hint: "observe {what: \"downloads\"} lists them" });
     if (found.state !== "in_progress" || run.ended || run.waitLimit(1) === 0) return found;
     await new Promise((done) => setTimeout(done, AGAIN_MS));
   }
@@ -49,9 +53,11 @@ async function listed({ tab_id, filter }, run) {
   const since = new Date(noted[0].at - EARLY_MS).toISOString();
   const items = await chrome.downloads.search({ startedAfter: since, orderBy: ["-startTime"], limit: 1000 });
   const causes = causesOf(items, noted);
+  const own = new Set();
+  for (const cause of noted) if (await isOf(run.caller, [...cause.by, ...(await workersIn(cause.tab_id))])) own.add(cause);
   const rows = items.flatMap((item) => {
     const cause = causes.get(item);
-    return cause && (tab_id === undefined || cause.tab_id === tab_id) && isOpen(item, run.own_port) ? [rowOf(item, cause)] : [];
+    return own.has(cause) && (tab_id === undefined || cause.tab_id === tab_id) && isOpen(item, run.own_port) ? [rowOf(item, cause)] : [];
   });
   const needle = filter?.toLowerCase();
   return needle === undefined ? rows : rows.filter((row) => JSON.stringify(row).toLowerCase().includes(needle));

@@ -136,7 +136,7 @@ const REASONS: &[Reason] = &[
     reason("no_dialog", "no dialog is open in this tab", None),
     reason(
         "no_download",
-        "no such download began in a tab that is worked in",
+        "no such download began in a tab that you work in",
         Some("observe downloads lists them with their download_id"),
     ),
     reason("no_engine", "no engine can run scripts in this page", WEB_PAGE),
