@@ -376,6 +376,13 @@ impl Browser {
         self.choices().caller_of(scope, id)
     }
 
+    /// Returns by which connection a command was given; `None` for one of an earlier server, and for one that
+    /// was given long ago.
+    #[must_use]
+    pub fn connection_of(&self, id: TaskId) -> Option<Arc<str>> {
+        self.choices().connection_of(id)
+    }
+
     /// Notes for what its caller gives next where a command was done that has ended: in the tab that its
     /// browser tells, else in the one that it named unless nothing was done.
     pub(crate) fn ended_in(&self, caller: &Caller, id: TaskId, tab: Option<i64>, how: &Outcome) {

@@ -229,6 +229,11 @@ impl Choices {
         }
     }
 
+    /// Returns by which connection a command was given, where that is known.
+    pub(crate) fn connection_of(&self, id: TaskId) -> Option<Arc<str>> {
+        self.calls.get(&id).map(|given| Arc::clone(&given.connection))
+    }
+
     /// Returns who gave a command.
     pub(crate) fn caller_of(&self, scope: &Scope, id: TaskId) -> Caller {
         Caller::new(scope, self.calls.get(&id).map(|given| &*given.connection))

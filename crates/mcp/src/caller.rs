@@ -189,6 +189,11 @@ impl Caller {
         request.connection.clone_from(&self.connection.name);
     }
 
+    /// Returns the name of the connection; empty where its owner has one only.
+    pub(crate) fn connection(&self) -> &str {
+        self.connection.name.as_deref().unwrap_or_default()
+    }
+
     /// Returns the name that the client introduced itself with.
     #[must_use]
     pub fn client(&self) -> Option<&str> {

@@ -212,6 +212,36 @@ async fn a_second_server_drives_the_browser_of_the_first_and_takes_it_over() {
 }
 
 #[tokio::test]
+async fn a_client_that_cancels_all_ends_what_it_gave_and_is_told_of_the_rest() {
+    // [BROWSER-71]
+    let folder = folder();
+    let first = Server::listening(folder.path()).await;
+    let mut second = Server::start(folder.path()).await;
+    let give = async |server: &Server, tab: i64| {
+        let script = json!({
+            "action": "execute_js", "script": "1", "tab_id": tab, "wait_ms": 0,
+            "wait_for_browser_ms": 600_000,
+        });
+        server.call("interact", script).await["correlation_id"].clone()
+    };
+    let ids = |told: &Value| -> Vec<Value> {
+        let commands = told["commands"].as_array().expect("a list").iter();
+        commands.map(|one| one["correlation_id"].clone()).collect()
+    };
+    let own = give(&second, 1).await;
+    let others = give(&first, 2).await;
+    let told = second.call("cancel", json!({ "all": true })).await;
+    assert_eq!((ids(&told), &told["left_to_others"]), (vec![own], &json!(1)), "{told}");
+    assert!(told["message"].to_string().contains("what other clients gave goes on"), "{told}");
+    // What was given under an earlier server is ended by whoever asks for all.
+    first.kill().await;
+    second.until_logged("listening for the extension").await;
+    let told = second.call("cancel", json!({ "all": true })).await;
+    assert_eq!((ids(&told), &told["left_to_others"]), (vec![others], &Value::Null), "{told}");
+    second.close().await;
+}
+
+#[tokio::test]
 async fn the_next_owner_tells_the_browser_of_each_client_by_the_name_that_it_had() {
     // [BROWSER-19] [ATTACH-5] By that name the browser knows whose its tabs are.
     let folder = folder();

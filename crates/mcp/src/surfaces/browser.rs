@@ -44,6 +44,13 @@ pub trait Bridge: fmt::Debug + Send + Sync + 'static {
     /// Returns the tab whose commands stand in a lane; `None` for a lane that is no tab's.
     fn tab_of(&self, lane: &LaneId) -> Option<i64>;
 
+    /// Returns by which connection a command was given, by no name where the client has one only; `None` where
+    /// that is not known, as of a command of an earlier server.
+    fn connection_of(&self, id: TaskId) -> Option<Arc<str>> {
+        let _ = id;
+        None
+    }
+
     /// Says that the browser belongs to another process.
     fn owned_elsewhere(&self, pid: u32) -> Error;
 

@@ -27,7 +27,7 @@ use crate::wire::{Argument, Fields, Whole};
 
 pub(super) const DEFINITION: Definition = Definition {
     title: "Cancel commands",
-    description: "Asks a command to end early, or with all: true every command (of tab_id, if given). One \
+    description: "Asks a command to end early, or with all: true each of yours (of tab_id, if given). One \
                   in the queue is cancelled at once; a running script is stopped and its tab lives on \
                   (cancel_requested until then); one that awaits may go on, which is told: reload: true ends it. \
                   acknowledged is false when it had already ended.",
@@ -62,6 +62,9 @@ struct One {
 #[derive(Serialize)]
 struct All {
     commands: Vec<One>,
+    /// How many were given by other connections of the owner, and go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_to_others: Option<usize>,
     acknowledged: bool,
     message: String,
 }
@@ -140,6 +143,7 @@ async fn for_good(
         .map_err(|error| Error::new(Kind::InvalidRequest, error.to_string()))?;
     let mut request = Request::new(END, inputs, who.scope().clone());
     request.tags = vec![Arc::from(END), Arc::from(of.as_str())];
+    who.sign(&mut request);
     let submitted = engine.submit(request).await?;
     let Submission::Task(accepted) = submitted else { return Err(unknown()) };
     let view = engine.wait_accepted(accepted, who.wait(ENDING)).await?;
@@ -198,13 +202,22 @@ async fn every(
 ) -> Result<Answer, Error> {
     let engine = context.desk.engine();
     let filter = Filter { states: live(), ..Filter::default() };
-    let (mut before, mut commands) = (None, Vec::new());
+    let bridge = &context.surface.bridge;
+    let is_others =
+        |id: TaskId| bridge.connection_of(id).is_some_and(|of| *of != *who.connection());
+    let (mut before, mut commands, mut left_to_others) = (None, Vec::new(), 0_usize);
     loop {
         let page = engine.list(who.scope(), &filter, before, STEP).await?;
         before = page.items.last().map(|record| raincheck_core::store::Cursor(record.seq));
-        for record in page.items.iter().filter(|record| {
-            tab.is_none_or(|tab| context.surface.bridge.tab_of(&record.task.lane) == Some(tab))
-        }) {
+        for record in page
+            .items
+            .iter()
+            .filter(|record| tab.is_none_or(|tab| bridge.tab_of(&record.task.lane) == Some(tab)))
+        {
+            if is_others(record.id()) {
+                left_to_others += 1;
+                continue;
+            }
             let asked = engine.cancel(who.scope(), record.id(), reason.clone()).await?;
             commands.push(told(&asked.record, asked.acknowledged));
         }
@@ -212,11 +225,16 @@ async fn every(
             break;
         }
     }
-    let message = match commands.len() {
+    let mut message = match commands.len() {
         1 => "1 command was asked to end".to_owned(),
         n => format!("{n} commands were asked to end"),
     };
-    Ok(Answer::json(&All { acknowledged: !commands.is_empty(), commands, message }))
+    if left_to_others > 0 {
+        message.push_str("; what other clients gave goes on: observe pending_commands lists it, and cancel {correlation_id} ends it");
+    }
+    let acknowledged = !commands.is_empty();
+    let left_to_others = (left_to_others > 0).then_some(left_to_others);
+    Ok(Answer::json(&All { commands, left_to_others, acknowledged, message }))
 }
 
 fn told(record: &TaskRecord, acknowledged: bool) -> One {
