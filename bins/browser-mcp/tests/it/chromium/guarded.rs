@@ -92,6 +92,19 @@ async fn what_is_typed_into_a_password_field_is_in_no_answer_and_in_no_store() {
         let typed = rig.value(&tab, "document.querySelector('#pw').value.length").await;
         assert_eq!(typed, SECRET.len(), "{answer}");
     }
+    // Key by key it is the same text, also where the page shows it.
+    let tab = rig.open(&rig.here("changes.html")).await;
+    rig.done(json!({ "action": "click", "selector": "#word", "tab_id": tab })).await;
+    for key in SECRET.chars() {
+        let pressed = rig.done(json!({ "action": "press", "key": key, "tab_id": tab })).await;
+        assert_eq!(pressed["result"]["key"], "••••", "{pressed}");
+    }
+    let shown = rig.value(&tab, "document.querySelector('#shown').textContent.length").await;
+    assert_eq!(shown, "It is ".len() + SECRET.len(), "the page shows it");
+    let read = rig.done(json!({ "what": "page_text", "tab_id": tab })).await;
+    assert!(read["result"]["text"].to_string().contains("It is ••••"), "{read}");
+    assert!(!read.to_string().contains(SECRET), "{read}");
+    rig.done(json!({ "action": "reload", "tab_id": tab })).await;
     let mut left = holding(&rig.state());
     for _ in 0..1000 {
         // Only what is held beside the store until the end is known, and that for a moment.

@@ -28,7 +28,19 @@ async fn output_goes_into_new_files_below_the_named_folder() {
     });
     rig.done(script).await;
     assert_eq!(read("value.json"), b"[1,2]");
+    // What the next call needs is still told.
+    let shown = rig.done(with("snapshot", "tree.txt")).await;
+    let told = &shown["result"];
+    assert!(told["text"].is_null() && told["origin"].is_string(), "{shown}");
+    let since = json!({ "what": "snapshot", "tab_id": tab, "since": told["snapshot_id"] });
+    let same = rig.done(since).await;
+    assert_eq!(
+        (&same["result"]["added"], &same["result"]["text"]),
+        (&json!(0), &json!("")),
+        "{same}"
+    );
     let log = rig.call("observe", with("console", "console.json")).await;
+    assert_eq!(log["count"], log["n_console"], "{log}");
     assert!(log["bytes"].as_u64() > Some(0), "{log}");
     let log: Value = serde_json::from_slice(&read("console.json")).expect("JSON");
     assert!(log["console"].to_string().contains("said"), "{log}");
