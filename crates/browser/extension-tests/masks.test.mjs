@@ -141,3 +141,13 @@ test("what is pressed key by key where secrets are typed is one text, and no ans
   assert.equal(masked(run(), "sesamex"), `${MASK}x`);
   leave();
 });
+
+test("a key for a password field of another origin than the last answer named is not pressed, unless that is said [BROWSER-21]", async () => {
+  const pressed = run({ caller: { owner: "me" }, onStop: () => () => {}, onEnd: () => {} });
+  agent.keysAreSecret = () => ({ is_secret: true, origin: "https://look-alike.example" });
+  await assert.rejects(pressKey({ key: "s" }, pressed), { reason: "other_origin", guarantee: "not_executed" });
+  await assert.rejects(pressKey({ key: "s", origin: "https://a.example" }, pressed), { reason: "other_origin" });
+  assert.equal((await pressKey({ key: "s", origin: "https://look-alike.example" }, pressed)).key, MASK);
+  assert.equal((await pressKey({ key: "Enter" }, pressed)).key, "Enter");
+  leave();
+});

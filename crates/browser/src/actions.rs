@@ -159,7 +159,7 @@ pub(crate) const ACTIONS: &[Entry] = &[
         ],
         TARGET,
     ),
-    entry("press", Place::Tab, &[needs("key", Name), CHANGES], Rule::None),
+    entry("press", Place::Tab, &[needs("key", Name), may("origin", Text), CHANGES], Rule::None),
     entry(
         "select",
         Place::Tab,

@@ -3,7 +3,7 @@
 //
 // `click {ref|selector, button?, count?, modifiers?}`, `hover {ref|selector}` -> `{target, input: "real|events"}`, and what came of it: `dialog {type, message, outcome}`, `opened_tab_id`,
 //   or as `navigate` has it: `url, title, navigated, loaded, status`, `reason`, `download`
-// `type|fill {ref|selector, text, origin?}` -> `{target, value, input}` · `press {key, ref?|selector?}` -> `{key, …}`
+// `type|fill {ref|selector, text, origin?}` -> `{target, value, input}` · `press {key, ref?|selector?, origin?}` -> `{key, …}`
 // `select {ref|selector, value}` -> `{target, value, label}` · `scroll {ref?|selector?, x?, y?}` -> `{x, y, max_x, max_y}`
 
 import { CommandError, dropAbsent, invalid } from "../commands/errors.js";
@@ -14,7 +14,7 @@ import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
 import { flagsOf, heldKeys, keyOf, maskOf, parseChord, writtenBy } from "./keys.js";
 import { MASK, noteSecret } from "./masks.js";
 import { ask, reach } from "./reach.js";
-import { seesSecret } from "./secret-keys.js";
+import { whereKeysGo } from "./secret-keys.js";
 
 const BUTTONS = { left: { number: 0, bit: 1, event: "click" }, middle: { number: 1, bit: 4, event: "auxclick" }, right: { number: 2, bit: 2, event: "contextmenu" } };
 const CONSEQUENCE_MS = 80;
@@ -114,7 +114,8 @@ export async function pressKey(params, run) {
     await ask(run, "focus", place.at);
   }
   const written = writtenBy(params.key);
-  const is_secret = written !== null && (await goesToSecret(run));
+  const { is_secret, origin } = written === null ? { is_secret: false } : await goesTo(run);
+  if (origin !== undefined) await mayType(run, params, { origin, is_secret });
   if (is_secret) noteSecret(run, written, {}, true);
   const done = await withConsequences(run, async () => {
     if (is_real) await strike(run.tab_id, chord);
@@ -124,9 +125,10 @@ export async function pressKey(params, run) {
 }
 
 /** A page that does not say so in time may be one where a secret is typed. */
-async function goesToSecret(run) {
-  const late = sleep(run.waitLimit(SECRET_MS), true);
-  return await Promise.race([seesSecret(run.tab_id).catch(() => true), late]);
+async function goesTo(run) {
+  const unseen = { is_secret: true };
+  const late = sleep(run.waitLimit(SECRET_MS), unseen);
+  return await Promise.race([whereKeysGo(run.tab_id).catch(() => unseen), late]);
 }
 
 export async function select(params, run) {

@@ -34,10 +34,11 @@ globalThis.raincheckTargets ??= ({ find, query, attr, tagOf, typeOf, parentOf, r
     return { n: query(document, selector).length };
   }
 
-  /** Whether keys go where secrets are typed. */
+  /** Whether keys go where secrets are typed, and of which origin that is. */
   function keysAreSecret() {
     const element = focused();
-    return { is_secret: element !== null && element !== undefined && isSecret(element) };
+    const is_secret = element !== null && element !== undefined && isSecret(element);
+    return is_secret ? { is_secret, origin: originOf(element) } : { is_secret };
   }
 
   function* candidates(element) {

@@ -12,7 +12,7 @@ import { call } from "../page/agents.js";
 import { framesOf, ownFrames } from "../page/frames.js";
 import { writtenBy } from "../page/keys.js";
 import { askWhere } from "../page/reach.js";
-import { seesSecret } from "../page/secret-keys.js";
+import { whereKeysGo } from "../page/secret-keys.js";
 import { nameOf } from "./callers.js";
 import { dropSettings, readSetting, writeSetting } from "./settings.js";
 
@@ -267,7 +267,8 @@ export class Recorder {
   }
 
   async #seesSecret() {
-    return await this.#soon(() => seesSecret(this.#run.tab_id)).catch(() => true);
+    const { is_secret } = await this.#soon(() => whereKeysGo(this.#run.tab_id)).catch(() => ({ is_secret: true }));
+    return is_secret;
   }
 
   /** A page that a dialog or a script holds up is not waited for, nor does noting take the time that the act needs. */
