@@ -29,6 +29,37 @@ test("a command whose acceptance is refused does not run [LEASE-5]", async () =>
   assert.deepEqual(profile.ran, ["good"]);
 });
 
+test("a command is announced while it is written down, and begins once both are done [LEASE-5]", async () => {
+  const profile = new Profile();
+  const runner = await profile.start();
+  const set = profile.area.set.bind(profile.area);
+  let write;
+  profile.area.set = async (more) => {
+    if (more["command:a"]?.state === "received") await new Promise((resolve) => (write = resolve));
+    await set(more);
+  };
+  const delivered = runner.deliver([command("a")]);
+  await until(() => write && profile.server.told("a").length > 0);
+  for (let turns = 0; turns < 20; turns++) await new Promise((done) => setImmediate(done));
+  assert.deepEqual([profile.server.told("a"), profile.ran], [["accepted"], []]);
+  write();
+  await delivered;
+  await profile.settled();
+  assert.deepEqual([profile.server.told("a"), profile.ran], [["accepted", "complete"], ["a"]]);
+});
+
+test("a command that cannot be written down does not run, and a server that confirmed it is told [LEASE-4]", async () => {
+  const profile = new Profile();
+  const runner = await profile.start();
+  profile.area.max_bytes = 10;
+  profile.server.refuses.add("late");
+  await runner.deliver([command("a"), command("late")]);
+  await until(() => profile.server.ended.has("a"));
+  const { code, guarantee } = profile.server.last("a").error;
+  assert.deepEqual([profile.ran, code, guarantee, runner.open], [[], "worker_lost", "not_executed", 0]);
+  assert.deepEqual(profile.server.told("late"), ["accepted"]);
+});
+
 test("a missing value has no `result`, null has", async () => {
   const profile = new Profile();
   const runner = await profile.start();

@@ -2,14 +2,14 @@
 
 import { answerDialog, freeFromDialog, setPolicy, settleDialog } from "../tabs/dialogs.js";
 import { hold } from "../tabs/held.js";
-import { checkKind } from "../tabs/kinds.js";
+import { checkKind, lookAtKind } from "../tabs/kinds.js";
 import { back, forward, navigate, reload, stopLoading, wakeTab } from "../tabs/navigation.js";
 import { sendNow } from "../tabs/observed.js";
 import { hear, useTab } from "../tabs/callers.js";
 import { takeInHand } from "../tabs/group.js";
 import { settleOpened, watchOpened } from "../tabs/place.js";
 import { closeTab, listTabs, newTab, selectTab, targetTab } from "../tabs/tabs.js";
-import { checkShown } from "../tabs/urls.js";
+import { checkShown, checkTab } from "../tabs/urls.js";
 import { listDownloads } from "../tabs/downloads.js";
 import { emulate } from "../tabs/emulation.js";
 import { recorderOf, showRecording, startRecording, stopRecording } from "../tabs/recording.js";
@@ -122,12 +122,15 @@ async function inTurn(entry, action, run, server, commands) {
     watchOpened(run);
     hold(run, is_change);
     run.onStop((status) => (status === "error" ? true : freeFromDialog(run)));
+    // Answered while the rest is looked at.
+    const kind = lookAtKind(run.tab_id, action.needs);
     // A page that a dialog stops answers nothing: this comes before anything is asked of it.
     await settleDialog(run.tab_id);
     const tab = await wakeTab(run.tab_id, run);
     // Where the tab stands counts, whichever way it came there; only what leads elsewhere may be done.
-    if (!LEAVES.has(action.act)) await checkShown(run.tab_id, run.own_port, "not_executed");
-    if (action.needs) run.is_pdf = await checkKind(tab, action.needs);
+    const is_same = !tab.discarded;
+    if (!LEAVES.has(action.act)) checkTab(is_same ? tab : await chrome.tabs.get(run.tab_id), run.own_port, "not_executed");
+    if (action.needs) run.is_pdf = await checkKind(tab, action.needs, is_same ? kind : undefined);
     if (is_change) watchOver(run);
     stopWith(action, run);
   }
@@ -140,7 +143,7 @@ async function inTurn(entry, action, run, server, commands) {
   } finally {
     // What the command caused is there to be read before its end is.
     await sendNow(EVENTS_MS);
-    if (action.in === "lane") await checkShown(run.tab_id, run.own_port, "executed");
+    if (action.in === "lane") run.shown = await checkShown(run.tab_id, run.own_port, "executed");
   }
   if (!run.ended) await run.recorder?.note(entry.params);
   return result;

@@ -1,9 +1,9 @@
 // The life of a delivered command:
 //
-//   journal -> post `accepted` -> the server confirms -> run in the tab's lane -> keep the answer -> post it
+//   journal, and post `accepted` -> the server confirms -> run in the tab's lane -> keep the answer, and post it
 //
-// Nothing runs before the server has confirmed, nothing runs twice, and an answer is posted again
-// until the server has given its verdict.
+// Nothing runs before it is written down and the server has confirmed, nothing runs twice, and an answer is
+// posted again until the server has given its verdict.
 
 import { CommandError, asCommandError, dropAbsent } from "./errors.js";
 import { Lanes } from "./lanes.js";
@@ -27,6 +27,8 @@ export class Runner {
   #life = crypto.randomUUID();
   #lanes = new Lanes();
   #runs = new Map();
+  /** Whether commands that came just now are written down; promises. */
+  #written = new WeakMap();
   /** How runs ended whose answers are not kept yet. */
   #ends = new WeakMap();
   #turns = new Map();
@@ -85,7 +87,9 @@ export class Runner {
       }
     }
     if (fresh.length > 0) {
-      await this.#journal.begin(fresh);
+      // At the same time: the browser has what is to be written before it has the post, and keeps it also where this worker is lost.
+      const written = this.#journal.begin(fresh).then(() => true, (error) => (complain(error), false));
+      for (const record of fresh) this.#written.set(record, written);
       await this.#accept(fresh);
     }
     await Promise.all(repeated);
@@ -151,6 +155,9 @@ export class Runner {
     const verdicts = await this.#send(records.map((record) => this.#item(record, { status: "accepted" })));
     if (verdicts === null) return;
     for (const record of records) {
+      // One of an earlier worker was read back.
+      const is_written = await (this.#written.get(record) ?? true);
+      if (!is_written && verdicts.get(record.id)?.accepted === true) this.#giveUp(record);
       if (this.#journal.find(record.id) !== record || record.state !== "received") continue;
       if (verdicts.get(record.id)?.accepted === true) {
         // Not awaited: lost with the worker, it is only asked for again; `running` is awaited.
@@ -160,6 +167,11 @@ export class Runner {
         await this.#journal.forget(record);
       }
     }
+  }
+
+  /** What could not be written down does not run; a server that did confirm it is told so. */
+  #giveUp(record) {
+    this.#conclude(record, unstarted("error", "worker_lost", "the browser's storage did not take it down")).catch(complain);
   }
 
   /** What was not confirmed in time does not run; a server that did confirm it is told so. */

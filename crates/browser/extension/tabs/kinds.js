@@ -40,19 +40,24 @@ function crash(guarantee) {
 
 /**
  * Fails when the page in a tab is of a kind that cannot be read. `needs` is what a command works on: a `page` with
- * elements, any `file`, what takes a `script`, or what is to be `seen`. Tells whether it is a PDF, where that matters.
+ * elements, any `file`, what takes a `script`, or what is to be `seen`. `asked` is what `lookAtKind` began. Tells whether it is a PDF, where that matters.
  */
-export async function checkKind(tab, needs) {
+export async function checkKind(tab, needs, asked) {
   const known = kindOf(tab.url ?? "");
   if (known) throw unreadable(known);
   if (crashed.has(tab.id)) throw crash("not_executed");
   // A page that is busy would not tell what it is; what failed to open is known without it.
   if (needs === "seen" || (needs === "script" && isAttached(tab.id) && !failureIn(tab.id))) return false;
   // Where the page is to be read anyway there is nothing to be gained by not waiting for it.
-  const type = await (needs === "script" ? Promise.race([contentType(tab.id), sleep(LOOK_MS, null)]) : contentType(tab.id));
+  const type = await (needs === "script" ? Promise.race([contentType(tab.id), sleep(LOOK_MS, null)]) : asked ?? contentType(tab.id));
   if (type === "error") throw errorPage(tab.id);
   if (type === "application/pdf" && needs === "page") throw unreadablePdf();
   return type === "application/pdf";
+}
+
+/** Begins to look of which type the document in a tab is, where `checkKind` needs that in any case. Never rejects. */
+export function lookAtKind(tab_id, needs) {
+  return needs === "page" || needs === "file" ? contentType(tab_id) : undefined;
 }
 
 /** A PDF has no elements; its text may be read. */

@@ -30,7 +30,8 @@ export async function settleOpened(run) {
 }
 
 export async function placeOf({ caller }, run) {
-  const [tab, opened] = await Promise.all([find(run.tab_id), find(run.opening?.tabs[0])]);
+  // Of the look that said whether its result may be told, where there was one.
+  const [tab, opened] = await Promise.all([run.shown ?? find(run.tab_id), find(run.opening?.tabs[0])]);
   const told = { found: run.is_found || undefined, opened: opened && dropAbsent({ tab_id: opened.id, origin: originOf(opened.pendingUrl || opened.url) }) };
   if (!tab) return dropAbsent(told);
   const origin = whyClosed(tab.url) === null ? originOf(tab.url) : undefined;

@@ -36,13 +36,18 @@ export function whyHostBlocked(address, own_port = last_port) {
   return whyClosed(address);
 }
 
-/** Fails unless the page that a tab shows may be read and worked in; what is said of it holds nothing of the page. */
+/** Fails unless the page that a tab shows may be read and worked in; what is said of it holds nothing of the page. Returns the tab. */
 export async function checkShown(tab_id, own_port, guarantee) {
-  const tab = await chrome.tabs.get(tab_id).catch(() => null);
+  return checkTab(await chrome.tabs.get(tab_id).catch(() => null), own_port, guarantee);
+}
+
+/** The same for a tab that was looked at just now. */
+export function checkTab(tab, own_port, guarantee) {
   // Of a page that the user closed nothing is said here, not even which one it is.
-  if (!tab || whyClosed(tab.url ?? "") !== null) return;
+  if (!tab || whyClosed(tab.url ?? "") !== null) return tab;
   const why = whyHostBlocked(tab.url ?? "", own_port);
-  if (why) throw new CommandError("url_blocked", `the tab shows an address that may not be read: ${why}`, { guarantee, hint: "navigate the tab elsewhere" });
+  if (!why) return tab;
+  throw new CommandError("url_blocked", `the tab shows an address that may not be read: ${why}`, { guarantee, hint: "navigate the tab elsewhere" });
 }
 
 export function checkUrl(address, own_port) {
