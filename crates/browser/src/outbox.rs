@@ -124,6 +124,8 @@ pub(crate) struct Presence {
 pub(crate) struct Poll {
     pub(crate) serial: u64,
     pub(crate) wake: Arc<Notify>,
+    /// Whether no other is held, so that a browser may have come.
+    pub(crate) is_only: bool,
 }
 
 /// What a poll comes back with.
@@ -164,6 +166,8 @@ pub(crate) struct Outbox {
     /// In the order of their ids, so that the same past leads to the same future.
     commands: BTreeMap<TaskId, Outgoing>,
     n_polls: u64,
+    /// How many browsers hold a poll.
+    n_held: usize,
     n_laid: u64,
 }
 
@@ -224,7 +228,10 @@ impl Outbox {
         profile.session = Arc::clone(session);
         profile.revision = revision;
         profile.last_word = now;
-        profile.poll = Some(serial);
+        if profile.poll.replace(serial).is_none() {
+            self.n_held += 1;
+        }
+        let is_only = self.n_held == 1;
         // The older poll looks, and sees that it is over.
         profile.wake.notify_waiters();
         let wake = Arc::clone(&profile.wake);
@@ -232,7 +239,7 @@ impl Outbox {
             self.give_back(name, session);
         }
         self.assign(name);
-        Some(Poll { serial, wake })
+        Some(Poll { serial, wake, is_only })
     }
 
     /// Gives back what an earlier session of the extension was handed and never accepted: nobody may
@@ -311,14 +318,16 @@ impl Outbox {
         Taken::Entries(entries)
     }
 
-    /// Ends a poll, however it came about.
-    pub(crate) fn close(&mut self, now: Now, name: &Arc<str>, serial: u64) {
+    /// Ends a poll, however it came about; tells whether none is held any more.
+    pub(crate) fn close(&mut self, now: Now, name: &Arc<str>, serial: u64) -> bool {
         if let Some(profile) = self.profiles.get_mut(name)
             && profile.poll == Some(serial)
         {
             profile.poll = None;
             profile.last_word = now;
+            self.n_held -= 1;
         }
+        self.n_held == 0
     }
 
     /// Tells whether a browser is known.
@@ -452,15 +461,15 @@ impl Outbox {
         Some(if profile.poll.is_some() { now.awake } else { profile.last_word.awake })
     }
 
-    /// Tells whether any browser is there, and when that changes if nobody is heard of.
+    /// Tells whether any browser is there, and when that changes if nobody is heard of. It is asked with
+    /// every command: no browser is looked at while one holds a poll.
     pub(crate) fn presence(&self, now: Now, linger: Duration) -> (bool, Option<Instant>) {
-        let there = || self.profiles.values().filter(|profile| profile.is_there(now, linger));
-        let until = there().map(|profile| match profile.poll {
-            Some(_) => None,
-            None => Some(profile.last_word.awake + linger),
-        });
-        let is_held = until.clone().any(|until| until.is_none());
-        (there().next().is_some(), until.flatten().max().filter(|_| !is_held))
+        if self.n_held > 0 {
+            return (true, None);
+        }
+        let there = self.profiles.values().filter(|profile| profile.is_there(now, linger));
+        let until = there.map(|profile| profile.last_word.awake + linger).max();
+        (until.is_some(), until)
     }
 
     /// Shows the browsers.

@@ -150,7 +150,9 @@ impl<'a> Held<'a> {
         let named = (&peer.name, &peer.session, peer.revision);
         let opened = bridge.outbox().open(bridge.clock().now(), named, (linger, most));
         let poll = opened?;
-        bridge.moved();
+        if poll.is_only {
+            bridge.moved();
+        }
         Some(Self { bridge, peer, poll })
     }
 
@@ -184,8 +186,10 @@ impl<'a> Held<'a> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let now = self.bridge.clock().now();
-        self.bridge.outbox().close(now, &self.peer.name, self.poll.serial);
-        self.bridge.moved();
+        let is_last = self.bridge.outbox().close(now, &self.peer.name, self.poll.serial);
+        if is_last {
+            self.bridge.moved();
+        }
     }
 }
 

@@ -61,9 +61,13 @@ impl Table {
     }
 
     fn open_as(&mut self, browser: &str, session: &str, revision: u32) -> u64 {
+        self.poll_of((browser, session, revision)).serial
+    }
+
+    fn poll_of(&mut self, (browser, session, revision): (&str, &str, u32)) -> Poll {
         let peer = (&name(browser), &name(session), revision);
         let poll = self.outbox.open(self.now(), peer, (LINGER, MOST));
-        poll.expect("room for a browser").serial
+        poll.expect("room for a browser")
     }
 
     fn take(&mut self, browser: &str, serial: u64) -> Vec<String> {
@@ -280,4 +284,30 @@ fn an_extension_that_is_too_old_for_a_command_is_not_asked_and_its_caller_is_tol
     let newer = table.open_as("a", "2", 2);
     table.put(3, Stage::Posted, Some("a"));
     assert_eq!(table.take("a", newer), ["run 3"]);
+}
+
+#[test]
+fn a_command_wakes_the_poll_of_its_own_browser_and_no_other() {
+    // [BROWSER-7, BROWSER-8]
+    let mut table = Table::new();
+    let [a, b] = ["a", "b"].map(|browser| table.poll_of((browser, "1", revisions::FIRST)).wake);
+    table.put(1, Stage::Posted, Some("b"));
+    let is_woken = |wake: &Notify| {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        std::pin::pin!(wake.notified()).poll(&mut context).is_ready()
+    };
+    assert_eq!([&a, &b].map(|wake| is_woken(wake)), [false, true]);
+}
+
+#[test]
+fn only_the_first_poll_and_the_last_say_that_a_browser_may_have_come_or_gone() {
+    // [QUEUE-5]
+    let mut table = Table::new();
+    let polls = ["a", "a", "b"].map(|browser| table.poll_of((browser, "1", revisions::FIRST)));
+    let [old, new, other] = &polls;
+    assert_eq!([old, new, other].map(|poll| poll.is_only), [true, true, false]);
+    let closed = [("a", old.serial), ("a", new.serial), ("a", new.serial), ("b", other.serial)];
+    let is_last =
+        closed.map(|(browser, serial)| table.outbox.close(table.now(), &name(browser), serial));
+    assert_eq!(is_last, [false, false, false, true]);
 }
