@@ -4,7 +4,8 @@
 //!     cargo bench --package browser-mcp [-- ROUNDS]
 //!
 //! The browser is an extension in the same process, which speaks the wire over a socket. It answers every
-//! command, is busy with the first ones for ever, or is not there. Prints one JSON object a row.
+//! command, is busy with the first ones for ever, or is not there. Where it answers, the next submit comes while it
+//! does so, or once it has. Prints one JSON object a row.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -17,6 +18,7 @@
 mod bridge;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raincheck::mcp::Streams;
@@ -29,6 +31,7 @@ use raincheck_loopback::endpoint;
 use raincheck_store_sqlite::{Options, SqliteStore};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use bridge::Bridge;
@@ -74,20 +77,22 @@ async fn measure(round: usize) {
     while !runtime.join("browser/endpoint.json").exists() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let answering = tokio::spawn(browse(runtime.clone(), true));
+    let ends = Arc::new(Semaphore::new(0));
+    let answering = tokio::spawn(browse(runtime.clone(), Some(Arc::clone(&ends))));
     client
         .tool("observe", json!({ "what": "health", "wait_for_browser_ms": 9000, "wait_ms": 9000 }))
         .await;
-    client.row(round, "answers", N_DONE).await;
+    client.row(round, "answers", N_DONE, Some(&ends)).await;
+    client.row(round, "has answered", N_DONE, Some(&ends)).await;
     client.tool("cancel", json!({ "all": true })).await;
     answering.abort();
-    let busy = tokio::spawn(browse(runtime.clone(), false));
-    client.row(round, "is busy", N_WAITING).await;
+    let busy = tokio::spawn(browse(runtime.clone(), None));
+    client.row(round, "is busy", N_WAITING, None).await;
     client.tool("cancel", json!({ "all": true })).await;
     busy.abort();
     // Until it counts as gone.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    client.row(round, "is not there", N_WAITING).await;
+    client.row(round, "is not there", N_WAITING, None).await;
     stop.cancel();
 }
 
@@ -117,12 +122,12 @@ fn serve(folder: &Path, runtime: &Path, stop: &CancellationToken) -> Client {
     Client { to, from: BufReader::new(from), n: 0 }
 }
 
-/// The browser: it accepts every command, and answers it at once or never.
-async fn browse(runtime: PathBuf, does_answer: bool) {
+/// The browser: it accepts every command, and answers it at once, which it tells, or never.
+async fn browse(runtime: PathBuf, ends: Option<Arc<Semaphore>>) {
     let endpoint = endpoint::read(&runtime.join("browser/endpoint.json")).unwrap().unwrap();
     let headers = [
         ("X-Worker-Id", "bench"),
-        ("X-Boot-Id", if does_answer { "answers" } else { "is busy" }),
+        ("X-Boot-Id", if ends.is_some() { "answers" } else { "is busy" }),
         ("X-Raincheck-Protocol", "1"),
         ("Origin", &extension::origin()),
         ("Sec-Fetch-Site", "none"),
@@ -134,8 +139,9 @@ async fn browse(runtime: PathBuf, does_answer: bool) {
         let Ok(entries) = serde_json::from_slice::<Vec<Value>>(&answer.body) else { return };
         for command in entries.iter().filter(|it| it["type"] == "browser_action") {
             let verdict = post(&mut link, command, json!({ "status": "accepted" })).await;
-            if does_answer && verdict["accepted"] == true {
+            if let Some(ends) = ends.as_ref().filter(|_| verdict["accepted"] == true) {
                 post(&mut link, command, json!({ "status": "complete", "result": 1 })).await;
+                ends.add_permits(1);
             }
         }
     }
@@ -188,7 +194,7 @@ impl Client {
     }
 
     /// Submits so many commands one after the other.
-    async fn row(&mut self, round: usize, browser: &str, n: usize) {
+    async fn row(&mut self, round: usize, browser: &str, n: usize, ends: Option<&Semaphore>) {
         let mut taken = Vec::with_capacity(n);
         for each in 0..n {
             let arguments = json!({ "action": "execute_js", "script": "1", "wait_ms": 0, "tab_id": 1 + each % TABS });
@@ -197,10 +203,17 @@ impl Client {
             let (answer, took) = self.timed(&line).await;
             assert!(!answer.contains(r#""isError":true"#), "{answer}");
             taken.push(took);
-            if browser == "answers" {
+            if ends.is_some() {
                 // As a client that thinks between two calls.
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
+            if let Some(ends) = ends.filter(|_| browser == "has answered") {
+                ends.acquire().await.unwrap().forget();
+            }
+        }
+        // Those that the row did not wait for.
+        if let Some(ends) = ends.filter(|_| browser == "answers") {
+            ends.acquire_many(u32::try_from(n).unwrap()).await.unwrap().forget();
         }
         taken.sort();
         let at = |share: usize| taken[(n * share / 100).min(n - 1)].as_secs_f64() * 1e3;

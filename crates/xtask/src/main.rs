@@ -1,8 +1,10 @@
-//! Checks and generators for the repository: `cargo xtask tidy`, `cargo xtask docs` and `cargo xtask api`.
+//! Checks and generators for the repository, and the binaries as they ship: `cargo xtask tidy`, `docs`, `api`
+//! and `ship`.
 
 mod api;
 mod docs;
 mod repository;
+mod ship;
 mod tidy;
 
 use std::env;
@@ -17,6 +19,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   docs   writes the generated parts of docs/ from the tables in crates/core and from the binaries,
          which `cargo build --workspace` has to have built
   api    writes the list of what embedders can name, from the sources
+  ship   builds the binaries as they ship, or those that are named: for size, and with what an idle server
+         has run in one place, on Linux (x86-64); `cc`, `nm` and `strip` have to be there
 ";
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -29,6 +33,7 @@ fn main() -> anyhow::Result<ExitCode> {
             std::fs::write(path, api::listing(&repository))?;
             Ok(ExitCode::SUCCESS)
         }
+        Some("ship") => ship(&repository),
         _ => {
             io::stderr().write_all(USAGE.as_bytes())?;
             Ok(ExitCode::from(2))
@@ -54,6 +59,15 @@ fn docs(repository: &Repository) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     for path in docs::write(repository)? {
         writeln!(out, "docs: wrote {path}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ship(repository: &Repository) -> anyhow::Result<ExitCode> {
+    let names: Vec<String> = env::args().skip(2).collect();
+    let mut out = io::stdout().lock();
+    for path in ship::build(&repository.root, &names)? {
+        writeln!(out, "ship: built {}", path.display())?;
     }
     Ok(ExitCode::SUCCESS)
 }
