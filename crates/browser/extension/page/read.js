@@ -181,7 +181,7 @@ async function checkAll(run, wanted) {
 export async function screenshot(params, run) {
   const { tab_id } = run;
   const tab = await chrome.tabs.get(tab_id);
-  if (!(await tryAttach(tab_id))) return await ofFrontTab(tab);
+  if (!(await tryAttach(tab_id))) return await ofFrontTab(tab_id);
   const clip = await clipOf(params, run);
   const data = await capture(run, tab.active ? FIRST_ASK_MS.front : FIRST_ASK_MS.behind, { format: "jpeg", quality: QUALITY, clip, captureBeyondViewport: params.full_page === true });
   if (!data) throw new CommandError("tool_failed", "the tab did not paint", { guarantee: "executed", reason: "not_painted", hint: "bring it to the front with interact {action: \"tab_select\"}" });
@@ -317,9 +317,25 @@ function cutLines(text, max_bytes, max_lines = Infinity) {
 }
 
 /** Without the debugger only the tab in front can be seen. */
-async function ofFrontTab(tab) {
-  if (!tab.active) throw new CommandError("tool_failed", "only the tab in front can be seen without the debugger", { guarantee: "not_executed", reason: "not_painted" });
-  const url = await chrome.tabs.captureVisibleTab(tab.windowId, { format: "jpeg", quality: QUALITY });
+/** What a window shows is the tab's while that is in front: the user may bring another one there meanwhile. */
+async function ofFrontTab(tab_id) {
+  const tab = await chrome.tabs.get(tab_id);
+  let is_left = !tab.active;
+  const look = ({ tabId, windowId }) => (is_left ||= windowId === tab.windowId && tabId !== tab_id);
+  chrome.tabs.onActivated.addListener(look);
+  try {
+    const url = is_left ? null : await chrome.tabs.captureVisibleTab(tab.windowId, { format: "jpeg", quality: QUALITY });
+    const now = await chrome.tabs.get(tab_id);
+    if (is_left || !now.active || now.windowId !== tab.windowId) {
+      throw new CommandError("tool_failed", "only the tab in front can be seen without the debugger", { guarantee: "not_executed", reason: "not_painted" });
+    }
+    return await pictureOf(now, url);
+  } finally {
+    chrome.tabs.onActivated.removeListener(look);
+  }
+}
+
+async function pictureOf(tab, url) {
   const whole = await createImageBitmap(await (await fetch(url)).blob());
   const scale = Math.min(1, MAX_EDGE / Math.max(whole.width, whole.height));
   const canvas = new OffscreenCanvas(Math.round(whole.width * scale), Math.round(whole.height * scale));
