@@ -14,6 +14,7 @@ const told = (name) => ({ addListener: (listener) => (listeners[name] = listener
 globalThis.chrome = {
   runtime: { onConnect: event },
   storage: { session: new Area() },
+  tabGroups: { query: async () => [] },
   tabs: {
     get: async (id) => (open.includes(id) ? tab(id) : Promise.reject(new Error("no tab"))),
     query: async () => [tab(front)],
@@ -28,7 +29,8 @@ globalThis.chrome = {
 
 const { perform, target } = await import("../extension/commands/actions.js");
 const { Run } = await import("../extension/commands/run.js");
-const { watchTabs } = await import("../extension/tabs/tabs.js");
+const { forgetTab, noteTold } = await import("../extension/tabs/callers.js");
+const { listTabs, watchTabs } = await import("../extension/tabs/tabs.js");
 const { sendEventsWith } = await import("../extension/tabs/observed.js");
 sendEventsWith(async () => 200);
 
@@ -75,6 +77,21 @@ test("a tab that another caller works in is not found, whatever the server knows
   } finally {
     mock.timers.reset();
   }
+});
+
+test("a tab that a caller has left for another one of its own is found for nobody else, and is told to be in use", async () => {
+  const [one, two] = [newCaller(), newCaller()];
+  front = 60;
+  open = [1, 60, 61];
+  await worksIn(one, 60);
+  await noteTold(one, 60, "https://a.example");
+  await worksIn(one, 61);
+  await assert.rejects(target(of(two)), { reason: "tab_in_use" });
+  const rows = async (caller) => (await listTabs({}, { caller })).map((row) => [row.tab_id, row.in_use]);
+  assert.deepEqual([await rows(two), await rows(one)], [[[60, true]], [[60, undefined]]]);
+  // Of one that is closed nothing is left.
+  await forgetTab(60);
+  assert.equal((await target(of(two))).tab_id, 60);
 });
 
 test("of callers that look for a tab at the same time one finds it, and all that this one gave at once is for it", async () => {

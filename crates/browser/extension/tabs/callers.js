@@ -9,7 +9,7 @@ import { Remembered, dropSettings, readSetting, writeSetting } from "./settings.
 /** More connections than anybody has at once, and what these were told of tabs. */
 const MOST = 1024;
 
-/** How long a tab is its caller's, and is found for no other one, after that gave a command last. */
+/** How long the tabs that a caller worked in are found for no other one, after it gave a command last. */
 const IN_USE_MIN = 10;
 
 const tabs = new Remembered("tab_of", MOST);
@@ -31,12 +31,17 @@ export async function hear(caller) {
   await heard.set(nameOf(caller), minuteOf(Date.now())).catch((error) => console.warn(`that a caller was heard of was not noted: ${error.message}`));
 }
 
-/** Whether a caller other than this one works in a tab, and gave a command not long ago. */
+/** Whether a caller other than this one works in a tab, or has since it was opened, and gave a command not long ago. */
 export async function isInUse(caller, tab_id) {
+  const others = (await workersIn(tab_id)).filter((name) => name !== nameOf(caller));
+  return await hasHeardOf(others);
+}
+
+/** Whether any of these callers gave a command not long ago. */
+async function hasHeardOf(names) {
   const since = minuteOf(Date.now()) - IN_USE_MIN;
   const lately = new Map(await heard.all());
-  const isOther = ([name, tab]) => tab === tab_id && name !== nameOf(caller) && lately.get(name) >= since;
-  return (await tabs.all()).some(isOther);
+  return names.some((name) => lately.get(name) >= since);
 }
 
 /** The names of the callers that were answered about a tab, or that work there now. */
@@ -50,10 +55,8 @@ export async function workersIn(tab_id) {
 /** Whether something is a caller's that was done by those of these names: its own, or its owner's once none of these gives commands any more. */
 export async function isOf(caller, names) {
   if (names.includes(nameOf(caller))) return true;
-  const since = minuteOf(Date.now()) - IN_USE_MIN;
-  const lately = new Map(await heard.all());
   const isOwners = (name) => name === caller?.owner || name.startsWith(`${caller?.owner}/`);
-  return names.some(isOwners) && !names.some((name) => lately.get(name) >= since);
+  return names.some(isOwners) && !(await hasHeardOf(names));
 }
 
 export async function noteOpened(caller, tab_id) {

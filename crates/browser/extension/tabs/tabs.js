@@ -1,9 +1,10 @@
 // Tabs: which one a command means, the list, and the tab actions.
 //
-// `tabs` -> `[{tab_id, url, title, active, window_id, status, discarded, in_hand, opened_by_you}]`
-// `tab_new {url?, background? = true}` -> as `navigate`; `tab_select` -> `{tab_id, url, title, active: true}`; `tab_close` -> `{tab_id, closed: true}`
+// `tabs` -> `[{tab_id, url, title, active, window_id, status, discarded, in_hand, opened_by_you, in_use?}]`
+// `tab_new {url?, background? = true}` -> as `navigate`; `tab_select` -> `{tab_id, url, title, active: true}`; `tab_close` -> `{tab_id, closed: true, was_in_use?}`
+// `in_use`: another caller works there, or did not long ago
 
-import { CommandError, invalid, tabGone } from "../commands/errors.js";
+import { CommandError, dropAbsent, invalid, tabGone } from "../commands/errors.js";
 import { shown } from "../status/origins.js";
 import { hasOpened, isInUse, noteOpened, ownTab, useTab } from "./callers.js";
 import { ownGroups, takeInHand } from "./group.js";
@@ -58,7 +59,8 @@ async function find(entry) {
 
 export async function listTabs(_, { caller }) {
   const [tabs, groups] = await Promise.all([chrome.tabs.query({}), ownGroups()]);
-  return await Promise.all(tabs.map(async (tab) => ({ ...rowOf(tab, groups), opened_by_you: await hasOpened(caller, tab.id) })));
+  const more = async ({ id }) => ({ opened_by_you: await hasOpened(caller, id), in_use: (await isInUse(caller, id)) || undefined });
+  return await Promise.all(tabs.map(async (tab) => dropAbsent({ ...rowOf(tab, groups), ...(await more(tab)) })));
 }
 
 export async function newTab({ url, background = true }, run) {
@@ -78,6 +80,7 @@ export async function closeTab({ tab_id }, run) {
   if (tab_id === undefined && !(await hasOpened(run.caller, run.tab_id))) {
     throw invalid(`pass \`tab_id\`: tab ${run.tab_id} was not opened by you, and is closed only by its name`);
   }
+  const was_in_use = (await isInUse(run.caller, run.tab_id)) || undefined;
   hold(run, true);
   const is_attached = await attachToClose(run.tab_id);
   const removed = chrome.tabs.remove(run.tab_id).then(() => true);
@@ -87,7 +90,7 @@ export async function closeTab({ tab_id }, run) {
   const is_asked = new Promise((resolve) => run.onEnd(onDialog((id, { outcome }) => id === run.tab_id && outcome === "open" && resolve(false))));
   const is_late = is_attached ? [] : [sleep(run.waitLimit(ASKED_MS), false)];
   if (!(await Promise.race([removed, is_asked, ...is_late]))) throw notClosed(run.tab_id);
-  return { tab_id: run.tab_id, closed: true };
+  return dropAbsent({ tab_id: run.tab_id, closed: true, was_in_use });
 }
 
 /** Whether what the page of a tab asks when it is closed is seen. A tab that hangs is closed all the same. */

@@ -26,6 +26,10 @@ async fn clients_work_at_the_same_time_and_none_takes_or_closes_the_tab_of_anoth
     };
     let tabs = rig.done(json!({ "what": "tabs" })).await;
     assert!(own(&tabs, &first_tab) && !own(&tabs, &second_tab), "{tabs}");
+    let rows = tabs["result"].as_array().expect("a list");
+    let in_use: Vec<&Value> = rows.iter().filter(|row| row["in_use"] == true).collect();
+    assert_eq!(in_use.len(), 1, "{tabs}");
+    assert_eq!(in_use[0]["tab_id"], second_tab);
 
     // Side by side, without naming a tab.
     let title = json!({ "action": "execute_js", "script": "document.title" });
