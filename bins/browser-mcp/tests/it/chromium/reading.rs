@@ -157,6 +157,14 @@ async fn values_are_read_as_they_are_whatever_a_page_replaced() {
         let console = rig.call("observe", read).await;
         assert_eq!(console["console"][0]["text"], "half \u{fffd} of one", "{console}");
     }
+    // A text that is cut is cut between characters, as its reader sees it.
+    let tab = rig.open(&rig.here("plain.html")).await;
+    let script = "document.body.textContent = 'x'.repeat(999_999) + '\u{1f600} and more'; 1";
+    rig.value(&tab, script).await;
+    rig.done(json!({ "what": "page_text", "tab_id": tab, "save_to": "long.txt" })).await;
+    let text = std::fs::read_to_string(rig.files().join("long.txt")).expect("a text");
+    let end: String = text.chars().skip(999_998).take(13).collect();
+    assert_eq!(end, "x\u{fffd}\n[left out:");
     // 10.8 MB: below the limit of a post, above what servers take unless they are told otherwise.
     let tab = rig.open(&rig.here("plain.html")).await;
     let script = "Array.from({ length: 3 }, () => '\u{8336}'.repeat(1_200_000))";
