@@ -422,6 +422,10 @@ async fn one_key_is_one_operation_and_the_wait_is_no_part_of_it() {
     assert_eq!(again["status"], "completed", "{again}");
     let other = session.call("poke", r#"{"s":4,"client_request_id":"k"}"#).await;
     assert_eq!(other.data["error_info"]["code"], "ERR_IDEMPOTENCY_CONFLICT", "{}", other.text);
+    // By the id that callers of this vocabulary know.
+    let named = &other.data["error_info"]["details"]["log_id"];
+    assert_eq!(*named, first["log_id"], "{}", other.text);
+    assert!(!other.text.contains("tsk_"), "{}", other.text);
 }
 
 // [CANCEL-7] [CALL-3]
