@@ -60,6 +60,42 @@ test("a command that cannot be written down does not run, and a server that conf
   assert.deepEqual(profile.server.told("late"), ["accepted"]);
 });
 
+test("a command that could not be written down and is delivered again before its verdict is the same one: it ends once, and does not run [LEASE-4]", async () => {
+  const profile = new Profile();
+  const answer = profile.server.post;
+  const held = [];
+  profile.server.post = async (items) => {
+    if (items[0].status === "accepted") await new Promise((resolve) => held.push(resolve));
+    return await answer(items);
+  };
+  const runner = await profile.start();
+  profile.area.max_bytes = 10;
+  const first = runner.deliver([command("a")]);
+  await until(() => held.length === 1);
+  for (let turns = 0; turns < 20; turns++) await new Promise((done) => setImmediate(done));
+  // There is room again when the server has waited too long for the confirmation.
+  profile.area.max_bytes = Infinity;
+  const again = runner.deliver([command("a")]);
+  await until(() => held.length === 2);
+  for (const go of held) go();
+  await Promise.all([first, again]);
+  await profile.settled();
+  const { code, guarantee } = profile.server.last("a").error;
+  assert.deepEqual([profile.ran, profile.server.told("a"), code, guarantee], [[], ["accepted", "accepted", "error"], "worker_lost", "not_executed"]);
+});
+
+test("a command that could not be written down, whose acceptance met no server, ends when that is back [LEASE-4]", async () => {
+  const profile = new Profile();
+  const runner = await profile.start();
+  profile.area.max_bytes = 10;
+  profile.server.is_up = false;
+  await runner.deliver([command("a")]);
+  profile.server.is_up = true;
+  await runner.connected();
+  await profile.settled();
+  assert.deepEqual([profile.ran, profile.server.told("a"), profile.server.last("a").error.guarantee], [[], ["accepted", "error"], "not_executed"]);
+});
+
 test("a missing value has no `result`, null has", async () => {
   const profile = new Profile();
   const runner = await profile.start();

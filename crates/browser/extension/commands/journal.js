@@ -43,15 +43,13 @@ export class Journal {
     return [...this.#records.values()].filter((record) => states.includes(record.state));
   }
 
-  /** Writes a new record, in the place of an older one of the same command. */
+  /**
+   * Writes new records, each in the place of an older one of the same command. What cannot be written is known to this worker all the
+   * same: delivered again, it is no other command.
+   */
   async begin(records) {
     for (const record of records) this.#records.set(record.id, record);
-    try {
-      await this.#put(records);
-    } catch (error) {
-      for (const record of records) this.#records.delete(record.id);
-      throw error;
-    }
+    await this.#put(records);
   }
 
   async advance(record, state, more = {}) {

@@ -157,9 +157,10 @@ export class Runner {
     for (const record of records) {
       // One of an earlier worker was read back.
       const is_written = await (this.#written.get(record) ?? true);
-      if (!is_written && verdicts.get(record.id)?.accepted === true) this.#giveUp(record);
       if (this.#journal.find(record.id) !== record || record.state !== "received") continue;
-      if (verdicts.get(record.id)?.accepted === true) {
+      const is_accepted = verdicts.get(record.id)?.accepted === true;
+      if (is_accepted && !is_written) this.#giveUp(record);
+      else if (is_accepted) {
         // Not awaited: lost with the worker, it is only asked for again; `running` is awaited.
         this.#journal.advance(record, "accepted").catch(complain);
         this.#start(record);
@@ -243,7 +244,8 @@ export class Runner {
       const { attempt, fence } = record;
       const told = answer ?? (await this.#journal.answerOf(record)) ?? this.#item(record, lostAnswer());
       const verdict = (await this.#send([{ ...told, ...dropAbsent({ attempt, fence }) }]))?.get(record.id);
-      await kept;
+      // One that could not be written is kept in memory.
+      await kept?.catch(() => {});
       if (!verdict || verdict.reason === UNSTORED) this.#later(record);
       else if (record.state === "answered") await this.#journal.advance(record, "settled");
     } finally {
