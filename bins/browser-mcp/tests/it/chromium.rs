@@ -28,10 +28,12 @@ mod zoo;
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use raincheck_app::demo::Unmet;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
 
 use crate::server::{Server, is_live};
 use crate::{command, folder};
@@ -46,6 +48,9 @@ const WAIT_MS: u64 = 20_000;
 
 /// How many calls a condition has to come true.
 const CALLS: u32 = 60;
+
+/// How long a condition has to come true.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Limits that no machine is too slow for.
 const PATIENT: [&str; 6] =
@@ -179,13 +184,15 @@ impl Rig {
     /// Asks until an answer is as it should be, and returns that one.
     pub(crate) async fn until(&self, arguments: Value, is_met: impl Fn(&Value) -> bool) -> Value {
         let mut answer = Value::Null;
-        for _ in 0..CALLS * 10 {
-            answer = self.end(arguments.clone()).await;
-            if is_met(&answer) {
-                return answer;
+        let asked = async {
+            while answer.is_null() || !is_met(&answer) {
+                answer = self.end(arguments.clone()).await;
             }
-        }
-        panic!("{arguments} never came true: {answer}")
+        };
+        // How often is no measure: what is answered from memory is answered at once.
+        let is_over = timeout(PATIENCE, asked).await;
+        assert!(is_over.is_ok(), "{arguments} never came true: {answer}");
+        answer
     }
 
     /// Has every page of this browser crash.
