@@ -56,6 +56,14 @@ impl Choice {
             (Self::Tab(..) | Self::Front, _) => true,
         }
     }
+
+    /// Returns the tab, where it is one.
+    pub(crate) const fn tab(&self) -> Option<i64> {
+        match self {
+            Self::Tab(tab, _) => Some(*tab),
+            Self::Front => None,
+        }
+    }
 }
 
 /// What a call named, while it is not known whether its command was done there.
@@ -109,16 +117,11 @@ impl Choices {
         named.next().map(|named| &named.choice).or(chosen.map(|(_, choice)| choice))
     }
 
-    /// Returns the tab of a caller, in a browser where one is named.
-    pub(crate) fn tab_of(&self, caller: &Caller, browser: Option<&str>) -> Option<i64> {
-        tab_in(self.of(caller).filter(|choice| choice.is_in(browser)))
-    }
-
     /// Notes which tab a call names: it is the caller's for what follows, unless its command turns out to be
     /// [refused](Self::refuse). With too many the oldest is forgotten.
     pub(crate) fn name(&mut self, caller: &Caller, by: TaskId, choice: Choice) {
         let turn = self.turn_of(by);
-        let choice = self.completed(caller, choice);
+        let choice = completed(choice, self.of_call(caller, by));
         let is_new = !self.named.contains_key(caller);
         if is_new && self.named.len() >= MAX {
             self.named.pop_first();
@@ -173,23 +176,13 @@ impl Choices {
                 self.chosen.remove(&oldest);
             }
         }
-        let choice = self.completed(caller, choice);
+        let choice = completed(choice, self.of(caller));
         self.chosen.insert(caller.clone(), (by, choice));
     }
 
     /// One of an earlier server comes before all of this one.
     fn turn_of(&self, by: TaskId) -> u64 {
         self.calls.get(&by).map_or(0, |given| given.turn)
-    }
-
-    /// A tab that is named alone is the one of the browser that it was known of.
-    fn completed(&self, caller: &Caller, choice: Choice) -> Choice {
-        match (choice, self.of(caller)) {
-            (Choice::Tab(tab, None), Some(known @ Choice::Tab(before, _))) if tab == *before => {
-                known.clone()
-            }
-            (choice, _) => choice,
-        }
     }
 
     /// Notes that a caller gives a command now. With too many callers the one that was heard of longest ago is
@@ -212,16 +205,16 @@ impl Choices {
             *other != caller && at.is_some_and(|at| now.saturating_duration_since(*at) < IN_USE)
         };
         let others = self.chosen.keys().chain(self.named.keys()).filter(is_other);
-        let mut tabs: Vec<i64> = others.filter_map(|other| tab_in(self.of(other))).collect();
+        let mut tabs: Vec<i64> = others.filter_map(|other| self.of(other)?.tab()).collect();
         tabs.sort_unstable();
         tabs.dedup();
         tabs
     }
 
-    /// Notes of which connection a call is, and which tab its caller has without it.
-    pub(crate) fn note_call(&mut self, id: TaskId, caller: &Caller) {
+    /// Notes of which connection a call is, and which tab is its caller's `own` without it.
+    pub(crate) fn note_call(&mut self, id: TaskId, caller: &Caller, own: Option<Choice>) {
         self.n_calls += 1;
-        let tab = self.of(caller).filter(|choice| tab_in(Some(choice)).is_some()).cloned();
+        let tab = own.filter(|own| own.tab().is_some());
         let connection = caller.connection.as_deref().unwrap_or_default().into();
         self.calls.insert(id, Given { turn: self.n_calls, connection, tab });
         if self.calls.len() > MAX_CALLS {
@@ -240,10 +233,11 @@ impl Choices {
     }
 }
 
-fn tab_in(choice: Option<&Choice>) -> Option<i64> {
-    match choice? {
-        Choice::Tab(tab, _) => Some(*tab),
-        Choice::Front => None,
+/// A tab that is named alone is the one of the browser that it was known of.
+fn completed(choice: Choice, known: Option<&Choice>) -> Choice {
+    match (choice, known) {
+        (Choice::Tab(tab, None), Some(known)) if known.tab() == Some(tab) => known.clone(),
+        (choice, _) => choice,
     }
 }
 
@@ -259,18 +253,22 @@ mod tests {
         Caller::new(&Scope::new(format!("o{owner}")), Some(connection))
     }
 
+    fn tab_of(choices: &Choices, caller: &Caller) -> Option<i64> {
+        choices.of(caller)?.tab()
+    }
+
     #[test]
     fn each_connection_has_a_tab_of_its_own_and_the_latest_command_decides() {
         // [BROWSER-19]
         let mut choices = Choices::default();
         let (one, two) = (caller(0, "one"), caller(0, "two"));
-        (1..=3).for_each(|n| choices.note_call(id(n), &one));
+        (1..=3).for_each(|n| choices.note_call(id(n), &one, None));
         choices.choose(&one, id(2), Choice::Tab(7, None));
-        assert_eq!((choices.tab_of(&one, None), choices.tab_of(&two, None)), (Some(7), None));
+        assert_eq!((tab_of(&choices, &one), tab_of(&choices, &two)), (Some(7), None));
         choices.choose(&one, id(1), Choice::Tab(8, None));
-        assert_eq!(choices.tab_of(&one, None), Some(7), "an older command ended later");
+        assert_eq!(tab_of(&choices, &one), Some(7), "an older command ended later");
         choices.choose(&one, id(3), Choice::Front);
-        assert_eq!((choices.tab_of(&one, None), choices.of(&one)), (None, Some(&Choice::Front)));
+        assert_eq!((tab_of(&choices, &one), choices.of(&one)), (None, Some(&Choice::Front)));
     }
 
     #[test]
@@ -279,14 +277,14 @@ mod tests {
         let mut choices = Choices::default();
         let one = caller(0, "one");
         for n in 1..=4 {
-            choices.note_call(id(n), &one);
+            choices.note_call(id(n), &one, None);
         }
         choices.choose(&one, id(1), Choice::Tab(7, None));
         choices.name(&one, id(2), Choice::Tab(8, None));
         choices.name(&one, id(3), Choice::Tab(9, None));
-        assert_eq!((choices.tab_of(&one, None), choices.in_doubt(&one)), (Some(9), Some(id(3))));
+        assert_eq!((tab_of(&choices, &one), choices.in_doubt(&one)), (Some(9), Some(id(3))));
         choices.refuse(&one, id(3));
-        assert_eq!((choices.tab_of(&one, None), choices.in_doubt(&one)), (Some(8), Some(id(2))));
+        assert_eq!((tab_of(&choices, &one), choices.in_doubt(&one)), (Some(8), Some(id(2))));
         choices.choose(&one, id(4), Choice::Front);
         assert_eq!((choices.of(&one), choices.in_doubt(&one)), (Some(&Choice::Front), None));
         choices.confirm(&one, id(2));
@@ -308,7 +306,7 @@ mod tests {
         }
         choices.name(&last, id(0), Choice::Tab(9, None));
         let named = choices.named.values().map(Vec::len).max();
-        assert_eq!((named, choices.tab_of(&last, None)), (Some(MAX_NAMED), Some(9)));
+        assert_eq!((named, tab_of(&choices, &last)), (Some(MAX_NAMED), Some(9)));
     }
 
     #[test]
@@ -347,18 +345,18 @@ mod tests {
         let mut choices = Choices::default();
         for n in 0..=MAX {
             let caller = caller(n, "");
-            choices.note_call(id(n as u64), &caller);
+            choices.note_call(id(n as u64), &caller, None);
             choices.choose(&caller, id(n as u64), Choice::Tab(7, None));
         }
-        assert_eq!(choices.tab_of(&caller(0, ""), None), None);
-        assert_eq!(choices.tab_of(&caller(1, ""), None), Some(7));
+        assert_eq!(tab_of(&choices, &caller(0, "")), None);
+        assert_eq!(tab_of(&choices, &caller(1, "")), Some(7));
     }
 
     #[test]
     fn a_command_of_an_earlier_server_has_an_owner_and_no_connection() {
         let mut choices = Choices::default();
         let scope = Scope::new("o0");
-        choices.note_call(id(1), &caller(0, "one"));
+        choices.note_call(id(1), &caller(0, "one"), None);
         assert_eq!(choices.caller_of(&scope, id(1)), caller(0, "one"));
         assert_eq!(choices.caller_of(&scope, id(2)), Caller::new(&scope, None));
     }

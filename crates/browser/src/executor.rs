@@ -40,22 +40,13 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 #[async_trait]
 impl Executor for Browser {
     async fn execute(&self, attempt: Attempt, context: TaskContext) -> Outcome {
-        match self.whole(&attempt, context.id()) {
-            Ok(mut order) => {
-                let caller = self.caller_of(&attempt.record.task.scope, context.id());
-                order.take_tab(self.choices().of_call(&caller, context.id()));
-                if order.what == "request" && self.settings().shows.credentials {
-                    order.show_credentials();
-                }
-                order.ask_for_raw(self.settings().max_body);
-                order.put_values();
-                let found = self.find_browser(&mut order, attempt.record.task.limits.ready);
-                if let Err(error) = found.and(self.check_saving(&order).await) {
-                    return Outcome::Failed(error);
-                }
-                Run::new(self, &attempt, order, context, Stage::Posted).run().await
+        let caller = self.caller_of(&attempt.record.task.scope, context.id());
+        match self.order_of(&attempt, &caller, context.id()).await {
+            Ok(order) => Run::new(self, &attempt, order, context, Stage::Posted).run().await,
+            Err(error) => {
+                self.choices().refuse(&caller, context.id());
+                Outcome::Failed(error)
             }
-            Err(error) => Outcome::Failed(error),
         }
     }
 
@@ -86,6 +77,25 @@ impl Executor for Browser {
 }
 
 impl Browser {
+    /// Makes what a browser is asked of a leased task, and looks whether one may be.
+    async fn order_of(
+        &self,
+        attempt: &Attempt,
+        caller: &Caller,
+        id: TaskId,
+    ) -> Result<Order, Error> {
+        let mut order = self.whole(attempt, id)?;
+        order.take_tab(self.choices().of_call(caller, id));
+        if order.what == "request" && self.settings().shows.credentials {
+            order.show_credentials();
+        }
+        order.ask_for_raw(self.settings().max_body);
+        order.put_values();
+        self.find_browser(&mut order, attempt.record.task.limits.ready)?;
+        self.check_saving(&order).await?;
+        Ok(order)
+    }
+
     /// Reads what a leased task asks of the browser, with what it types.
     fn whole(&self, attempt: &Attempt, id: TaskId) -> Result<Order, Error> {
         let order = Order::read(attempt)?;
@@ -289,7 +299,10 @@ impl<'a> Run<'a> {
                 Step::End(outcome)
             }
             Report::GivenBack => self.give_back().await,
-            Report::TooOld => Step::End(Outcome::Failed(self.need.is_not_met())),
+            Report::TooOld => {
+                self.did_nothing();
+                Step::End(Outcome::Failed(self.need.is_not_met()))
+            }
             Report::Doubted => {
                 // One of an earlier server has until its limit: another browser may come and have it.
                 let left = self.unheard.unwrap_or_default();
@@ -330,12 +343,22 @@ impl<'a> Run<'a> {
     /// Stops a command that has to end: one that may have begun in its browser, any other at once.
     fn wind_down(&mut self) -> Step {
         let reason = self.context.stop_reason();
+        if !self.is_accepted {
+            self.did_nothing();
+        }
         if !self.is_accepted || matches!(reason, Some(StopReason::Lost | StopReason::Shutdown)) {
             return Step::End(Outcome::Cancelled);
         }
         self.bridge.stop(self.context.id());
         self.give_up = Some(self.now() + self.bridge.settings().grace);
         Step::On
+    }
+
+    /// Notes that no browser began with it.
+    fn did_nothing(&self) {
+        if let Some(caller) = &self.chooser {
+            self.bridge.choices().refuse(caller, self.context.id());
+        }
     }
 
     fn now(&self) -> Instant {

@@ -50,6 +50,11 @@ impl ToolSet for Browser {
             (Place::Tab | Place::Control, true) => WHERE_TO,
         };
         let arguments = self.checked(arguments, (chooser, entry), beside).await?;
+        let own = match entry.place {
+            // What is answered from memory asks no store.
+            Place::Here if entry.name != "default_tab" => None,
+            Place::Here | Place::Control | Place::Tab => self.own_of(&caller_of(call)).await,
+        };
         let lane = match entry.place {
             Place::Here => {
                 let answer = self.answer(entry.name, &arguments, call)?;
@@ -58,16 +63,13 @@ impl ToolSet for Browser {
             Place::Control => LaneId::from(lanes::CONTROL),
             Place::Tab => {
                 let browser = arguments.text("browser_id");
-                let tab = match arguments.whole("tab_id") {
-                    Some(tab) => Some(tab),
-                    None => self.tab_of(&caller_of(call), browser).await,
-                };
-                lanes::of_tab(browser, tab)
+                let own = || own.as_ref().filter(|own| own.is_in(browser))?.tab();
+                lanes::of_tab(browser, arguments.whole("tab_id").or_else(own))
             }
         };
         self.check_owner().await?;
         self.ensure_lane(&lane).await?;
-        self.note(call, entry.name, &arguments);
+        self.note(call, own, (entry.name, &arguments));
         let mut plan = self.placement(lane);
         plan.inputs = self.apart(call, entry.name).await?;
         Ok(Route::Task(Box::new(plan)))
@@ -107,12 +109,12 @@ impl Browser {
         TaskPlan { lane, waiting: None, limits, retry: retry::Policy::default(), inputs: None }
     }
 
-    /// Notes who gives a command, and which tab it names: that is the caller's from now on, unless nothing
-    /// comes of it.
-    fn note(&self, call: &Call, what: &str, arguments: &Arguments) {
+    /// Notes who gives a command, which tab is its caller's `own`, and which one it names: that is the caller's
+    /// from now on, unless nothing comes of it.
+    fn note(&self, call: &Call, own: Option<Choice>, (what, arguments): (&str, &Arguments)) {
         let caller = caller_of(call);
         let mut choices = self.choices();
-        choices.note_call(call.id, &caller);
+        choices.note_call(call.id, &caller, own);
         if let Some(tab) = arguments.whole("tab_id").filter(|_| order::works_in_a_tab(what)) {
             let browser = arguments.text("browser_id").map(Arc::from);
             choices.name(&caller, call.id, Choice::Tab(tab, browser));
@@ -120,10 +122,10 @@ impl Browser {
         choices.hear(caller, self.clock().now().awake);
     }
 
-    /// Returns the tab of a caller, once it is known what became of the commands that named one.
-    async fn tab_of(&self, caller: &Caller, browser: Option<&str>) -> Option<i64> {
+    /// Returns what is known of a caller's tab, once it is known what became of the commands that named one.
+    async fn own_of(&self, caller: &Caller) -> Option<Choice> {
         self.settle(caller).await;
-        self.choices().tab_of(caller, browser)
+        self.choices().of(caller).cloned()
     }
 
     /// Looks what became of the command that a caller's tab hangs on, where no browser has it: it may have
@@ -208,7 +210,7 @@ impl Browser {
                 };
                 let caller = caller_of(call);
                 let mut choices = self.choices();
-                choices.note_call(call.id, &caller);
+                choices.note_call(call.id, &caller, None);
                 choices.choose(&caller, call.id, choice);
                 drop(choices);
                 told::told(&json!({ "default_tab": tab }))

@@ -1,10 +1,11 @@
 //! Which tab is a caller's, after commands that did nothing in the one that they named.
 
+use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
-use raincheck_runtime::Request;
+use raincheck_runtime::{Request, Submission};
 use serde_json::{Value, json};
 
-use crate::world::{Extension, SECOND, World, is_about, request, script_in};
+use crate::world::{Extension, SECOND, World, failure, is_about, request, script_in};
 
 /// What is asked for without naming a tab.
 fn reload() -> Request {
@@ -140,4 +141,75 @@ async fn a_tab_that_is_named_later_is_not_that_of_what_was_given_before() {
     let entries = browser.poll(SECOND).await;
     let dialog = entries.iter().find(|entry| is_about(entry, dialog.id())).expect("delivered");
     assert_eq!(dialog["tab_id"], 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_no_tab_goes_to_none_that_its_caller_was_refused() {
+    // [BROWSER-70]
+    let nameless = [
+        json!({ "action": "dialog", "accept": true }),
+        json!({ "action": "tab_select" }),
+        json!({ "action": "tab_close" }),
+        json!({ "what": "request", "id": "r1" }),
+        json!({ "action": "reload" }),
+    ];
+    for given in nameless {
+        let world = World::new();
+        let browser = world.extension("a", "1");
+        works_in_7(&world, &browser).await;
+        // Nobody fetches it.
+        let unheard = world.script(8, "1").await;
+        assert_eq!(world.end(unheard).await.record.state, State::Failed);
+        let tool = if given["what"].is_null() { "interact" } else { "observe" };
+        world.submit(Request { tool: tool.into(), ..request(&given) }).await;
+        assert_eq!(browser.command().await["tab_id"], 7, "{given}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ended_before_a_browser_began_with_it_leaves_the_caller_s_tab_as_it_was() {
+    // [BROWSER-70]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    works_in_7(&world, &browser).await;
+    // It was delivered, and not taken on.
+    let id = world.script(9, "1").await;
+    browser.command().await;
+    world.cancel(id).await;
+    world.end(id).await;
+    assert_eq!(tab_of_the_next(&world, &browser).await, 7);
+    // A newer extension could do it.
+    let browser = browser.of_first_revision();
+    let id = world.submit(request(&json!({ "action": "reload", "tab_id": 9, "changes": true })));
+    let id = id.await.id();
+    browser.poll(SECOND).await;
+    assert_eq!(failure(&world.end(id).await).kind, Kind::PeerIncompatible);
+    assert_eq!(tab_of_the_next(&world, &browser).await, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_browser_that_was_not_there_is_not_that_of_a_tab_that_is_named_alone() {
+    // [BROWSER-70] [BROWSER-7]
+    let named = json!({ "what": "default_tab", "tab_id": 8 });
+    let default_tab = Request { tool: "configure".into(), ..request(&named) };
+    let away = json!({ "action": "reload", "tab_id": 8, "browser_id": "b" });
+    for (first, tab) in [(None, 7), (Some(script_in(8, "1")), 8), (Some(default_tab), 8)] {
+        let world = World::new();
+        let browser = world.extension("a", "1");
+        works_in_7(&world, &browser).await;
+        for _ in 0..3 {
+            browser.poll(2 * SECOND).await;
+        }
+        let away = world.submit(request(&away)).await;
+        assert_eq!(failure(&world.end(away.id()).await).kind, Kind::InvalidParams);
+        if let Some(first) = first {
+            let first = world.handle.submit(first).await.expect("taken");
+            if matches!(first, Submission::Task(_)) {
+                let entry = browser.accept().await;
+                assert_eq!(entry["tab_id"], tab);
+                browser.say(&entry, "complete", "").await;
+            }
+        }
+        assert_eq!(tab_of_the_next(&world, &browser).await, tab);
+    }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Sender<'a> {
     pub(crate) name: &'a str,
     /// The start of its extension.
     pub(crate) session: &'a str,
+    /// What its extension knows.
+    pub(crate) revision: u32,
 }
 
 /// Sends a request, with a body it is a post, and returns the status and the body of the answer.
@@ -25,12 +27,12 @@ pub(crate) async fn ask(
     path: &str,
     body: Option<&str>,
 ) -> io::Result<(u16, String)> {
-    let Sender { bearer, port, name, session } = sender;
+    let Sender { bearer, port, name, session, revision } = sender;
     let method = if body.is_some() { "POST" } else { "GET" };
     let body = body.unwrap_or_default();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {bearer}\r\n\
-         X-Worker-Id: {name}\r\nX-Boot-Id: {session}\r\nX-Raincheck-Protocol: 1\r\nX-Raincheck-Revision: 2\r\n\
+         X-Worker-Id: {name}\r\nX-Boot-Id: {session}\r\nX-Raincheck-Protocol: 1\r\nX-Raincheck-Revision: {revision}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len(),
     );

@@ -100,7 +100,7 @@ impl World {
 
     /// An extension that speaks to this server.
     pub(crate) fn extension(&self, name: &'static str, session: &'static str) -> Extension {
-        Extension { network: self.network.clone(), name, session }
+        Extension { network: self.network.clone(), name, session, revision: 2 }
     }
 
     pub(crate) async fn submit(&self, request: Request) -> TaskRecord {
@@ -166,15 +166,22 @@ pub(crate) struct Extension {
     network: mpsc::UnboundedSender<DuplexStream>,
     name: &'static str,
     session: &'static str,
+    revision: u32,
 }
 
 impl Extension {
+    /// The same one as it was before its second revision.
+    pub(crate) fn of_first_revision(self) -> Self {
+        Self { revision: 1, ..self }
+    }
+
     pub(crate) async fn ask(&self, path: &str, body: Option<&str>) -> (u16, Value) {
         let (here, there) = duplex(64 * 1024);
         self.network.send(there).expect("a listener");
         let bearer = Secret::from_bytes(SECRET);
-        let (name, session) = (self.name, self.session);
-        let sender = Sender { bearer: bearer.text(), port: PORT, name, session };
+        let (name, session, revision) = (self.name, self.session, self.revision);
+        let bearer = bearer.text();
+        let sender = Sender { bearer, port: PORT, name, session, revision };
         let (status, body) = ask(here, sender, path, body).await.expect("an answer");
         (status, serde_json::from_str(&body).expect("JSON"))
     }

@@ -101,7 +101,8 @@ impl Extension {
     async fn ask(&self, path: &str, body: Option<&str>) -> Option<(u16, String)> {
         let io = TcpStream::connect((server::HOST, server::PORT)).await.ok()?;
         let (name, session) = ("sim", self.session.as_str());
-        let sender = Sender { bearer: self.bearer.text(), port: server::PORT, name, session };
+        let bearer = self.bearer.text();
+        let sender = Sender { bearer, port: server::PORT, name, session, revision: 2 };
         ask(io, sender, path, body).await.ok()
     }
 
