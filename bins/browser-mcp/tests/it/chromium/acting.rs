@@ -52,6 +52,40 @@ async fn the_mouse_clicks_with_every_button_and_drags_what_can_be_dragged() {
 }
 
 #[tokio::test]
+async fn a_page_hears_of_no_button_that_is_let_go_while_the_mouse_only_moves() {
+    let rig = Rig::start().await;
+    let behind = rig.open(&rig.here("mouse.html")).await;
+    let in_front = rig.open_in_front(&rig.here("mouse.html")).await;
+    let listen = "window.heard = []; for (const kind of ['pointermove', 'mousemove', 'pointerdown', \
+                  'mousedown', 'pointerup', 'mouseup', 'click', 'auxclick', 'contextmenu']) \
+                  addEventListener(kind, () => heard.push(kind), true)";
+    let heard = "[heard.filter((one) => !one.endsWith('move')), \
+                 heard.filter((one) => one === 'mousemove').length, \
+                 heard.filter((one) => one === 'pointermove').length, heard.splice(0).at(-1)]";
+    for tab in [behind, in_front] {
+        rig.value(&tab, listen).await;
+        rig.done(json!({ "action": "hover", "selector": "#button", "tab_id": tab })).await;
+        let told = rig.value(&tab, heard).await;
+        assert_eq!(told[0], json!([]), "{told}");
+        assert!(told[1].as_u64() > Some(0) && told[2].as_u64() > Some(0), "{told}");
+        let knob = json!({
+            "action": "drag", "tab_id": tab, "from": { "selector": "#knob" },
+            "to": { "selector": "#track" },
+        });
+        rig.done(knob).await;
+        // Down and up once, and up after all moves.
+        let told = rig.value(&tab, heard).await;
+        let ups = json!(["pointerdown", "mousedown", "pointerup", "mouseup", "click"]);
+        assert!(
+            told[0] == ups || told[0] == json!(&ups.as_array().expect("a list")[..4]),
+            "{told}"
+        );
+        assert!(told[1].as_u64() >= Some(8) && told[2].as_u64() >= Some(8), "{told}");
+    }
+    rig.close().await;
+}
+
+#[tokio::test]
 async fn a_form_is_filled_in_one_call_that_says_of_each_field_whether_it_was_set() {
     // [BROWSER-42]
     let rig = Rig::start().await;
