@@ -41,6 +41,37 @@ test("what is wrong is named by its place", () => {
   assert.equal(wrongIn(schema, { id: "a", n: 9, size: { w: 1 }, tags: ["b"], at: null, fixed: true }), null);
 });
 
+test("nothing that a schema allows is refused, by whichever draft it is meant", () => {
+  const nested = (n) => (n === 0 ? 1 : [nested(n - 1)]);
+  for (const [schema, value] of [
+    [{ prefixItems: [{ type: "string" }], items: { type: "number" } }, ["x", 1]],
+    [{ const: nested(20) }, nested(20)],
+    [{ enum: ["a", nested(20)] }, nested(20)],
+    [{ $ref: "#/$defs/a", type: "string", const: "b", minimum: 3 }, 1],
+    [{ type: ["string", { type: "number" }] }, 1],
+    [{ enum: [1] }, 1.0],
+  ]) {
+    assert.equal(wrongIn({ properties: { a: schema } }, { a: value }), null, JSON.stringify(schema));
+  }
+  assert.equal(wrongIn({ prefixItems: [{}], items: { type: "number" } }, ["x", "y"]), "`arguments[1]` is not of the type number");
+  assert.equal(wrongIn({ const: [[1]] }, [[2]]), "`arguments` is not [[1]]");
+});
+
+test("what is wrong is told in few words, however long the schema is", () => {
+  const long = "x".repeat(10_000);
+  for (const [schema, value] of [
+    [{ type: Array(30_000).fill("null") }, 1],
+    [{ enum: Array(30_000).fill("a") }, 1],
+    [{ const: long }, 1],
+    [{ required: [long] }, {}],
+    [{ additionalProperties: false }, { [long]: 1 }],
+    [{ properties: { [long]: { type: "null" } } }, { [long]: 1 }],
+  ]) {
+    const told = wrongIn(schema, value);
+    assert.ok(told?.length < 400, `${told?.length} characters`);
+  }
+});
+
 test("a schema that is none, that is not understood or that is hostile asks for nothing, and takes no time", () => {
   const deep = {};
   let [at, value] = [deep, {}];

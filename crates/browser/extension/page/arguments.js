@@ -13,6 +13,8 @@ export function wrongIn(schema, input) {
 
 function wrongAt(schema, value, path, depth, budget) {
   if (!isObject(schema) || depth > MAX_DEPTH || --budget.left < 0) return null;
+  // What stands beside a reference counts in some drafts and not in others.
+  if (Object.hasOwn(schema, "$ref")) return null;
   return wrongKind(schema, value, path, budget) ?? wrongBounds(schema, value, path) ?? wrongMembers(schema, value, path, depth, budget) ?? wrongItems(schema, value, path, depth, budget);
 }
 
@@ -27,13 +29,13 @@ const KINDS = {
 };
 
 function wrongKind(schema, value, path, budget) {
-  const kinds = [own(schema, "type")].flat().filter((kind) => typeof kind === "string");
+  const kinds = [...new Set([own(schema, "type")].flat())];
   // A kind that nobody knows may be anything.
-  const is_known = kinds.length > 0 && kinds.every((kind) => Object.hasOwn(KINDS, kind));
+  const is_known = kinds.length > 0 && kinds.every((kind) => typeof kind === "string" && Object.hasOwn(KINDS, kind));
   if (is_known && !kinds.some((kind) => KINDS[kind](value))) return `\`${path}\` is not of the type ${kinds.join(" or ")}`;
   const options = own(schema, "enum");
-  if (Array.isArray(options) && !options.some((option) => isSame(option, value, 0, budget)) && budget.left >= 0) return `\`${path}\` is none of ${told(options)}`;
-  if (Object.hasOwn(schema, "const") && !isSame(schema.const, value, 0, budget) && budget.left >= 0) return `\`${path}\` is not ${told(schema.const)}`;
+  if (Array.isArray(options) && options.every((option) => isSame(option, value, 0, budget) === false)) return `\`${path}\` is none of ${told(options)}`;
+  if (Object.hasOwn(schema, "const") && isSame(schema.const, value, 0, budget) === false) return `\`${path}\` is not ${told(schema.const)}`;
   return null;
 }
 
@@ -84,20 +86,29 @@ function wrongItems(schema, value, path, depth, budget) {
   const items = own(schema, "items");
   // As a list it is for the places of a list, by an earlier draft.
   if (!Array.isArray(value) || !isObject(items)) return null;
+  const prefix = own(schema, "prefixItems");
+  const start = Array.isArray(prefix) ? prefix.length : 0;
   for (const [n, item] of value.entries()) {
+    if (n < start) continue;
     const wrong = wrongAt(items, item, `${path}[${n}]`, depth + 1, budget);
     if (wrong !== null || budget.left < 0) return wrong;
   }
   return null;
 }
 
-/** Whether two values of JSON are the same; what is too large to be compared is none. */
+/** Whether two values of JSON are the same; null where they are too deep, or too large, to be compared. */
 function isSame(one, other, depth, budget) {
   if (one === other) return true;
-  if (depth > MAX_DEPTH || --budget.left < 0 || typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
+  if (depth > MAX_DEPTH || --budget.left < 0) return null;
   if (Array.isArray(one) !== Array.isArray(other)) return false;
   const names = Object.keys(one);
-  return names.length === Object.keys(other).length && names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name], depth + 1, budget));
+  if (names.length !== Object.keys(other).length) return false;
+  for (const name of names) {
+    const is_same = Object.hasOwn(other, name) && isSame(one[name], other[name], depth + 1, budget);
+    if (is_same !== true) return is_same;
+  }
+  return true;
 }
 
 function own(schema, keyword) {
