@@ -18,8 +18,8 @@ globalThis.chrome = {
 
 const { listDownloads, watchDownloads } = await import("../extension/tabs/downloads.js");
 const { watchDebugger } = await import("../extension/tabs/sessions.js");
-const { hear, useTab } = await import("../extension/tabs/callers.js");
-const { dropSettings } = await import("../extension/tabs/settings.js");
+const { hasOpened, hear, noteOpened, noteTold, useTab } = await import("../extension/tabs/callers.js");
+const { dropSettings, readSetting } = await import("../extension/tabs/settings.js");
 const { setOrigins } = await import("../extension/status/origins.js");
 watchDebugger();
 watchDownloads();
@@ -84,4 +84,30 @@ test("what was seen to begin once is one download: a later one of the same addre
   await assert.rejects(listDownloads({ id: "2" }, run), { reason: "no_download" });
   items = [file(3, url, { startTime: later(120_000) })];
   assert.deepEqual(await ids(), [], "also where the first is not listed any more");
+});
+
+test("of an owner whose name begins with another one's name nothing is that one's", async () => {
+  const url = "https://open.example/a.pdf";
+  const [one, inner] = ["https://issuer.example/#spiffe://d/a", "https://issuer.example/#spiffe://d/a/b"];
+  for (const connection of ["c", undefined]) {
+    await useTab({ owner: inner, connection }, 8);
+    heard({ tabId: 8 }, "Page.downloadWillBegin", { url });
+    items = [file(1, url)];
+    const told = async (owner) => (await listDownloads({}, { ...run, caller: { owner, connection: "new" } })).length;
+    assert.deepEqual([await told(one), await told(inner)], [0, 1]);
+  }
+  await noteOpened({ owner: inner, connection: "c" }, 8);
+  assert.deepEqual([await hasOpened({ owner: one }, 8), await hasOpened({ owner: inner }, 8)], [false, true]);
+  await noteOpened({ owner: "a/b" }, 8);
+  assert.equal(await hasOpened({ owner: "a", connection: "b" }, 8), false);
+});
+
+test("what is noted of a download has a bound, however many worked in its tab", async () => {
+  for (let n = 0; n < 200; n++) await noteTold({ owner: "local", connection: `${n}` }, 7, "https://open.example");
+  const url = "https://open.example/a.pdf";
+  begun(url);
+  items = [file(1, url)];
+  assert.deepEqual(await ids(), [1], "who works there now is among them");
+  const [noted] = await readSetting("downloads", []);
+  assert.ok(noted.by.length <= 16, `${noted.by.length} names`);
 });

@@ -55,8 +55,8 @@ export async function workersIn(tab_id) {
 /** Whether something is a caller's that was done by those of these names: its own, or its owner's once none of these gives commands any more. */
 export async function isOf(caller, names) {
   if (names.includes(nameOf(caller))) return true;
-  const isOwners = (name) => name === caller?.owner || name.startsWith(`${caller?.owner}/`);
-  return names.some(isOwners) && !(await hasHeardOf(names));
+  const owner = nameOf({ owner: caller?.owner });
+  return names.some((name) => name === owner || name.startsWith(`${owner}/`)) && !(await hasHeardOf(names));
 }
 
 export async function noteOpened(caller, tab_id) {
@@ -82,9 +82,10 @@ export async function forgetTab(tab_id) {
   await Promise.all([told.drop((name) => name.startsWith(`${tab_id}:`)), dropSettings((name) => [`opener_of:${tab_id}`, `emulated:${tab_id}`].includes(name))]);
 }
 
-/** What a caller is known by. */
+/** What a caller is known by: its owner, and behind the only slash its connection. */
 export function nameOf(caller) {
-  return caller?.connection === undefined ? `${caller?.owner ?? ""}` : `${caller.owner}/${caller.connection}`;
+  const owner = `${caller?.owner ?? ""}`.replace(/[%/]/g, encodeURIComponent);
+  return caller?.connection === undefined ? owner : `${owner}/${caller.connection}`;
 }
 
 function minuteOf(ms) {

@@ -14,6 +14,8 @@ import { whyHostBlocked } from "./urls.js";
 
 const KEY = "downloads";
 const MAX_NOTED = 100;
+/** Of those who worked in a tab, how many are noted: the last ones. */
+const MAX_WORKERS = 16;
 // The browser may list a download a little before the debugger tells of it.
 const EARLY_MS = 10_000;
 const LATE_MS = 60_000;
@@ -28,7 +30,7 @@ let noting = Promise.resolve();
 export function noteDownload(tab_id, url) {
   const at = Date.now();
   const write = async () => {
-    const by = await workersIn(tab_id);
+    const by = (await workersIn(tab_id)).slice(-MAX_WORKERS);
     const noted = await readSetting(KEY, []);
     await writeSetting(KEY, [...noted, { tab_id, url: url.slice(0, 4096), at, by }].slice(-MAX_NOTED));
   };
