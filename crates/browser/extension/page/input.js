@@ -12,14 +12,14 @@ import { onDialog } from "../tabs/open-dialogs.js";
 import { mayType } from "../tabs/secrets.js";
 import { actAsFocused, send, tryAttach } from "../tabs/sessions.js";
 import { flagsOf, heldKeys, keyOf, maskOf, parseChord, writtenBy } from "./keys.js";
-import { MASK, noteSecret } from "./masks.js";
+import { MASK, endKeys, noteKey, noteSecret } from "./masks.js";
 import { ask, reach } from "./reach.js";
 import { whereKeysGo } from "./secret-keys.js";
 
 const BUTTONS = { left: { number: 0, bit: 1, event: "click" }, middle: { number: 1, bit: 4, event: "auxclick" }, right: { number: 2, bit: 2, event: "contextmenu" } };
 const CONSEQUENCE_MS = 80;
 const HOVER_MS = 50;
-const SECRET_MS = 1000;
+const SECRET_MS = 2500;
 const CONSEQUENCE_LIMIT_MS = 5000;
 const KEYED_CHARS = 200;
 const ARRIVAL_LIMIT_MS = 3000;
@@ -114,21 +114,16 @@ export async function pressKey(params, run) {
     await ask(run, "focus", place.at);
   }
   const written = writtenBy(params.key);
-  const { is_secret, origin } = written === null ? { is_secret: false } : await goesTo(run);
-  if (origin !== undefined) await mayType(run, params, { origin, is_secret });
-  if (is_secret) noteSecret(run, written, {}, true);
+  // What is written after a key that writes nothing, or in another element, is another text.
+  if (written === null || params.ref !== undefined || params.selector !== undefined) endKeys(run);
+  const { is_secret, asks, ...field } = written === null ? { is_secret: false, asks: [] } : await whereKeysGo(run.tab_id, run.waitLimit(SECRET_MS));
+  for (const asked of asks) await mayType(run, params, asked);
+  if (is_secret) noteKey(run, written, field);
   const done = await withConsequences(run, async () => {
     if (is_real) await strike(run.tab_id, chord);
     else await ask(run, "key", { key: chord.key, code: chord.code, modifiers: chord.modifiers });
   });
   return { key: is_secret ? MASK : params.key, ...told({}, is_real, done) };
-}
-
-/** A page that does not say so in time may be one where a secret is typed. */
-async function goesTo(run) {
-  const unseen = { is_secret: true };
-  const late = sleep(run.waitLimit(SECRET_MS), unseen);
-  return await Promise.race([whereKeysGo(run.tab_id).catch(() => unseen), late]);
 }
 
 export async function select(params, run) {

@@ -17,25 +17,50 @@ const LONG_CUT = 500;
 /** The members of answers that hold words of a page. */
 const WORDS = new Set(["text", "title", "target", "value", "label", "message", "description", "left_out", "error", "not_known"]);
 
+/** By tab: `texts` as `{text, field, is_grown}`, and `fields`, what was done last in each as `{before, whole}`. */
 const noted = new Map();
+/** Keys of which nobody says where they go. */
+const SOMEWHERE = "somewhere";
 
 export function watchMasks() {
   watchPages((kind, tab_id) => (kind === "committed" || kind === "closed") && noted.delete(tab_id));
 }
 
-/**
- * Masks a text from now on. `ref` or `selector` is what it goes into, and none of them where keys go; with `is_more` it stands behind
- * what was typed there before.
- */
+/** Masks a text from now on. `ref` or `selector` is what it goes into; with `is_more` it stands behind what was typed there before. */
 export function noteSecret(run, text, { ref, selector }, is_more = false) {
-  const { texts, last } = noted.get(run.tab_id) ?? { texts: [] };
-  const field = ref ?? selector ?? last?.field;
-  const before = is_more && last !== undefined && last.field === field ? last.whole : "";
-  const whole = before + text;
-  // What is typed character by character is one text.
-  const kept = texts.filter((one) => one !== text && one !== whole && !(text.length < SHORTEST && one === before));
-  const added = [...new Set([text, whole])].filter((one) => one.length >= SHORTEST);
-  noted.set(run.tab_id, { texts: [...kept, ...added].slice(-MAX_NOTED), last: { field, whole } });
+  const field = ref ?? selector;
+  const before = is_more ? (noted.get(run.tab_id)?.fields.get(field)?.whole ?? "") : "";
+  const is_piece = is_more && text.length < SHORTEST;
+  note(run, field, { before, whole: before + text, is_piece }, is_piece ? [] : [text]);
+}
+
+/**
+ * Masks what a field holds with a key that is pressed in it: `value` is what stands there, `from` and `to` what of it is selected. Without
+ * a `value` the keys that are pressed one after the other are one text, until `endKeys`.
+ */
+export function noteKey(run, text, { field = SOMEWHERE, value, from, to }) {
+  const before = value ?? noted.get(run.tab_id)?.fields.get(field)?.whole ?? "";
+  const start = from ?? before.length;
+  note(run, field, { before, whole: before.slice(0, start) + text + before.slice(to ?? start), is_piece: true }, []);
+}
+
+/** What is pressed from now on is another text, where nobody says where it goes. */
+export function endKeys(run) {
+  noted.get(run.tab_id)?.fields.delete(SOMEWHERE);
+}
+
+function note(run, field, { before, whole, is_piece }, more) {
+  const { texts, fields } = noted.get(run.tab_id) ?? { texts: [], fields: new Map() };
+  const last = fields.get(field);
+  // Of what grows in a field, piece by piece, only the last is kept, and what it grew from: a field may not take the piece.
+  const is_outgrown = (one) => one.is_grown && one.text === last?.before && last.whole === before && last.whole.length > last.before.length;
+  const added = [...new Set([...more, before, whole])].filter((one) => one.length >= SHORTEST);
+  const kept = texts.filter((one) => one.field !== field || !(is_outgrown(one) || added.includes(one.text)));
+  const isGrown = (text) => is_piece && texts.every((one) => one.field !== field || one.text !== text || one.is_grown);
+  fields.delete(field);
+  fields.set(field, { before, whole });
+  if (fields.size > MAX_NOTED) fields.delete(fields.keys().next().value);
+  noted.set(run.tab_id, { texts: [...kept, ...added.map((text) => ({ text, field, is_grown: isGrown(text) }))].slice(-MAX_NOTED), fields });
   (run.secrets ??= []).push(...added);
 }
 
@@ -77,7 +102,7 @@ function maskedAddress(url, mask) {
 
 /** All that a secret may look like in an answer, the longest first. */
 function formsOf(run) {
-  const secrets = [...(run.secrets ?? []), ...(noted.get(run.tab_id)?.texts ?? [])];
+  const secrets = [...(run.secrets ?? []), ...(noted.get(run.tab_id)?.texts ?? []).map((one) => one.text)];
   const forms = new Set(secrets.flatMap(looksOf).filter((one) => one.length >= SHORTEST));
   return [...forms].sort((one, other) => other.length - one.length);
 }

@@ -2,7 +2,7 @@
 // matches this one element and no other. It runs in the world of the agent, with the agent's own way to find elements,
 // so that what matches here is what `find` finds: in the document, else in shadow roots and frames of the same origin.
 
-globalThis.raincheckTargets ??= ({ find, query, attr, tagOf, typeOf, parentOf, rootOf, focused, describe, isSecret, originOf }) => {
+globalThis.raincheckTargets ??= ({ find, query, attr, tagOf, typeOf, parentOf, rootOf, focused, innerOf, pathTo, describe, isSecret, originOf, FRAMES }) => {
   const TEST_IDS = ["data-testid", "data-test-id", "data-test", "data-qa", "data-cy"];
   const NAMES = ["aria-label", "placeholder", "alt", "title", "for"];
   /** Such ids are made anew at each load, or may be. */
@@ -11,6 +11,10 @@ globalThis.raincheckTargets ??= ({ find, query, attr, tagOf, typeOf, parentOf, r
   const MAX_LEVELS = 12;
   const MAX_FOUND = 4;
   const MAX_TRIED = 60;
+  const PLUGINS = new Set(["OBJECT", "EMBED"]);
+  /** Fields that keys were pressed in, by number. */
+  const fields = new WeakMap();
+  let n_fields = 0;
 
   /** `{selectors, what, is_secret, origin, field}`: the best first; none where nothing means this element alone. */
   function stable(args) {
@@ -34,11 +38,19 @@ globalThis.raincheckTargets ??= ({ find, query, attr, tagOf, typeOf, parentOf, r
     return { n: query(document, selector).length };
   }
 
-  /** Whether keys go where secrets are typed, and of which origin that is. */
-  function keysAreSecret() {
+  /**
+   * Whether keys go where secrets are typed, and of which origin that is; of such a field its name, what stands in it and what of that is
+   * selected. `has_focus`: this document is known to have the focus. `inside`: they go into a frame that has an agent of its own, at that path.
+   */
+  function keysAreSecret({ prefix = "" } = {}) {
     const element = focused();
-    const is_secret = element !== null && element !== undefined && isSecret(element);
-    return is_secret ? { is_secret, origin: originOf(element) } : { is_secret };
+    if (!element) return { is_secret: false, origin: self.origin };
+    const is_plugin = PLUGINS.has(tagOf(element));
+    if (is_plugin || (FRAMES.has(tagOf(element)) && !innerOf(element))) return { is_secret: false, origin: originOf(element), inside: { path: pathTo(element), is_plugin } };
+    if (!isSecret(element)) return { is_secret: false, origin: originOf(element) };
+    if (!fields.has(element)) fields.set(element, ++n_fields);
+    const told = { is_secret: true, origin: originOf(element), has_focus: document.hasFocus(), field: `${prefix}key${fields.get(element)}` };
+    return typeof element.value === "string" ? { ...told, value: element.value, from: element.selectionStart ?? undefined, to: element.selectionEnd ?? undefined } : told;
   }
 
   function* candidates(element) {

@@ -1,6 +1,6 @@
 //! What may not be read, and what is kept to nobody.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Rig;
 use crate::typed::{SECRET, holding};
@@ -31,6 +31,41 @@ async fn a_page_that_asks_while_it_loads_holds_no_command_up_where_dialogs_are_r
         rig.done(accept).await;
         assert_eq!(rig.value(&asked["tab_id"], "document.title").await, "answered true");
     }
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn a_key_for_a_password_field_in_a_frame_goes_only_to_the_origin_that_is_said() {
+    // [BROWSER-21]
+    let rig = Rig::start().await;
+    let tab = rig.open(&rig.here("plain.html")).await;
+    let frame = format!(
+        "new Promise((done) => {{ const frame = document.createElement('iframe'); \
+         frame.src = '{}'; frame.onload = () => done(true); document.body.append(frame); }})",
+        rig.elsewhere("login.html")
+    );
+    rig.value(&tab, &frame).await;
+    let origin = rig.elsewhere("");
+    let give = |action: &str, more: Value| {
+        let mut call = json!({ "action": action, "tab_id": tab });
+        let members = more.as_object().cloned().unwrap_or_default();
+        call.as_object_mut().expect("an object").extend(members);
+        call
+    };
+    let (key, said) = (json!({ "key": "h" }), json!({ "key": "h", "origin": origin }));
+    // Both leave the focus in the frame.
+    rig.done(give("type", json!({ "selector": "#name", "text": "a" }))).await;
+    assert_eq!(rig.done(give("press", key.clone())).await["result"]["key"], "h");
+    let word = json!({ "selector": "#pw", "text": SECRET, "origin": origin });
+    rig.done(give("type", word)).await;
+    let refused = rig.end(give("press", key.clone())).await;
+    assert_eq!(refused["error_info"]["details"]["reason"], "other_origin", "{refused}");
+    assert_eq!(refused["error_info"]["guarantee"], "not_executed", "{refused}");
+    assert_eq!(rig.done(give("press", said)).await["result"]["key"], "••••");
+    // With the focus in the page itself the frame is not asked for.
+    rig.value(&tab, "(document.querySelector('iframe').blur(), document.activeElement.tagName)")
+        .await;
+    rig.done(give("press", key)).await;
     rig.close().await;
 }
 
