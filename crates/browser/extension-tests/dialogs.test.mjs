@@ -218,3 +218,19 @@ test("under `report` a page that asks while it loads does not hold up the comman
   assert.deepEqual([stayed.status, stayed.result.navigated, stayed.result.reason, stayed.result.dialog.type], ["complete", false, "dialog_open", "beforeunload"]);
   closes(10);
 });
+
+test("a dialog of the page that is left ends no navigation, and that is told", async () => {
+  await writeSetting("dialog_policy", "report");
+  const begins = (tab_id) => chrome.webNavigation.onBeforeNavigate.tell({ tabId: tab_id, frameId: 0, url: "http://b/" });
+  for (const order of [[begins, opens], [opens, begins]]) {
+    update = async (tab_id) => order.forEach((act) => act(tab_id));
+    const { status, result } = await timely(() => ended((run) => navigate({ url: "http://b/" }, run), 11));
+    assert.deepEqual([status, result.navigating, result.navigated, result.reason, result.dialog.type], ["complete", true, undefined, undefined, "confirm"]);
+    closes(11);
+  }
+  // Where none was seen to begin, none goes on.
+  update = async (tab_id) => opens(tab_id);
+  const { result } = await timely(() => ended((run) => navigate({ url: "http://b/" }, run), 11));
+  assert.deepEqual([result.navigated, result.reason], [false, "dialog_open"]);
+  closes(11);
+});

@@ -4,7 +4,8 @@
 //
 // `navigate`, `back`, `forward`, `reload` -> `{url, title, tab_id, navigated: true, status?, loaded}`;
 // without a new page `{..., navigated: false, reason: "download|no_content|aborted|dialog_open", download?: {url, file_name}, status?}`;
-// where a dialog stays open `dialog: {type, message, outcome: "open"}` beside it.
+// where a dialog stays open `dialog: {type, message, outcome: "open"}` beside it, and `navigating: true` in the place of `navigated`
+// where it is of the page that is left: the new one comes once it is answered.
 
 import { CommandError, invalid, dropAbsent, tabGone } from "../commands/errors.js";
 import { documentStatus } from "./network.js";
@@ -73,7 +74,7 @@ export function follow(tab_id, run, begin = () => {}) {
       const dialog = { type, message, outcome };
       // Of a new page nothing may be told yet; one that asks whether to leave it is the old one.
       const wait_ms = seen.is_committed || type === "beforeunload" ? 0 : DIALOG_SETTLES_MS;
-      later("dialog", wait_ms, () => end(resolve, { kind: "dialog", url: seen.url, is_committed: seen.is_committed, dialog }));
+      later("dialog", wait_ms, () => end(resolve, { kind: "dialog", url: seen.url, is_committed: seen.is_committed, is_leaving: seen.is_begun && type !== "beforeunload", dialog }));
     });
     const end = (settle, value) => {
       stop();
@@ -126,6 +127,7 @@ export async function arrival(tab_id, run, end) {
     await chrome.tabs.update(tab_id, { url: "about:blank" });
     throw blocked(tab.url, `the page redirected there; ${why}`, "executed");
   }
+  if (end.kind === "dialog" && !end.is_committed && end.is_leaving) return { ...base, navigating: true, dialog: end.dialog };
   if (end.kind === "dialog" && !end.is_committed) return { ...base, navigated: false, reason: "dialog_open", dialog: end.dialog };
   return dropAbsent({ ...base, navigated: true, status, loaded: end.kind === "dialog" ? false : end.loaded, dialog: end.dialog });
 }

@@ -35,6 +35,39 @@ async fn a_page_that_asks_while_it_loads_holds_no_command_up_where_dialogs_are_r
 }
 
 #[tokio::test]
+async fn a_dialog_of_the_page_that_is_left_is_told_with_the_navigation_that_goes_on() {
+    // [BROWSER-22]
+    let rig = Rig::start().await;
+    let policy = json!({ "what": "dialog_policy", "policy": "report", "wait_ms": 20_000 });
+    rig.end_of(rig.call("configure", policy).await).await;
+    let asks = "addEventListener('beforeunload', () => setTimeout(() => confirm('now?'), 0)), true";
+    let tab = rig.open(&rig.here("plain.html")).await;
+    rig.value(&tab, asks).await;
+    let away = json!({
+        "action": "navigate", "url": rig.here("never"), "tab_id": tab, "timeout_ms": 30_000,
+    });
+    let asked = rig.done(away).await;
+    let told = &asked["result"];
+    assert_eq!(
+        (&told["navigating"], &told["dialog"]["type"]),
+        (&json!(true), &json!("confirm")),
+        "{asked}"
+    );
+    assert!(told.get("navigated").is_none(), "{asked}");
+    // The page that comes meanwhile is shown once the old one is answered.
+    let tab = rig.open(&rig.here("plain.html")).await;
+    rig.value(&tab, asks).await;
+    let url = rig.here("login.html");
+    let went = rig.done(json!({ "action": "navigate", "url": url, "tab_id": tab })).await;
+    if went["result"]["navigated"].is_null() {
+        assert_eq!(went["result"]["navigating"], true, "{went}");
+        rig.done(json!({ "action": "dialog", "accept": true, "tab_id": tab })).await;
+    }
+    rig.until_shown(&tab, &url).await;
+    rig.close().await;
+}
+
+#[tokio::test]
 async fn a_key_for_a_password_field_in_a_frame_goes_only_to_the_origin_that_is_said() {
     // [BROWSER-21]
     let rig = Rig::start().await;
