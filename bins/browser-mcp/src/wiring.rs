@@ -59,7 +59,7 @@ fn compose(
         .server_info(BINARY, env!("CARGO_PKG_VERSION"))
         .surface(Words::new(Bridge(bridge.clone())))
         .scope(&shared.scope)
-        .sharing(sharing(paths).telling(move |standing| shown.show(*standing)))
+        .sharing(sharing(paths, &bridge).telling(move |standing| shown.show(*standing)))
         .tools(bridge.clone())
         .beside(move |engine, stop| {
             let lanes = bridge.beside(engine.clone(), stop.clone());
@@ -95,8 +95,9 @@ fn compose(
 }
 
 /// Shares the browser, and the tasks of whoever owns it, with every server of the same state folder.
-fn sharing(paths: &Paths) -> Sharing {
-    Sharing::in_place(paths.home.join("owner"))
+fn sharing(paths: &Paths, bridge: &Browser) -> Sharing {
+    let bridge = bridge.clone();
+    Sharing::in_place(paths.home.join("owner")).naming(move |process| bridge.is_called(process))
 }
 
 /// Makes the bridge's settings: a limit's own flag comes first, then `--wait-s`, then the file.

@@ -79,6 +79,28 @@ test("a tab that another caller works in is not found, whatever the server knows
   }
 });
 
+test("the client of a server's own process is gone once another process serves, and its tab is found; others are not", async () => {
+  const by = (connection, server, more = {}) => of({ owner: "local", connection }, { server, ...more });
+  const selects = (tab_id) => ({ params: { action: "tab_select", tab_id } });
+  const works = async (entry) => {
+    const run = Object.assign(new Run("r", 60_000), await target(entry));
+    await run.outcome(() => perform(entry, run));
+  };
+  [front, open] = [70, [70, 71, 72]];
+  await works(by("first", "first", selects(70)));
+  await works(by("attached", "first", selects(71)));
+  // Another window of the same server takes neither.
+  await assert.rejects(target(by("new", "first")), { reason: "tab_in_use" });
+  assert.equal((await target(by("new", "new"))).tab_id, 70, "the first went with its server");
+  front = 71;
+  await assert.rejects(target(by("third", "new")), { reason: "tab_in_use" }, "that one lives on");
+  front = 70;
+  // A process that served before and is served now.
+  await works(by("first", "new", selects(72)));
+  front = 72;
+  await assert.rejects(target(by("third", "new")), { reason: "tab_in_use" });
+});
+
 test("a tab that a caller has left for another one of its own is found for nobody else, and is told to be in use", async () => {
   const [one, two] = [newCaller(), newCaller()];
   front = 60;

@@ -63,6 +63,8 @@ struct Inner {
     is_set_up: watch::Sender<bool>,
     /// The port of the listener, once it listens.
     port: OnceLock<u16>,
+    /// What this process is called among those that share the browser.
+    process: OnceLock<Arc<str>>,
     incompatible: Mutex<Option<Incompatible>>,
     /// Whose the browser is.
     owner: watch::Sender<Owner>,
@@ -102,6 +104,7 @@ impl Browser {
             is_there: watch::Sender::new(false),
             is_set_up: watch::Sender::new(false),
             port: OnceLock::new(),
+            process: OnceLock::new(),
             incompatible: Mutex::default(),
             owner: watch::Sender::new(Owner::Ours),
             closing: CancellationToken::new(),
@@ -139,6 +142,13 @@ impl Browser {
         let _ = self.0.port.set(port);
     }
 
+    /// Tells the bridge what this process is called, which is the connection of its own client's calls: that
+    /// client has gone with it once another process serves the browser [BROWSER-53].
+    pub fn is_called(&self, process: &str) {
+        // A process keeps its name.
+        let _ = self.0.process.set(process.into());
+    }
+
     /// Waits until a browser is connected; at once when one is.
     ///
     /// # Cancel safety
@@ -173,6 +183,10 @@ impl Browser {
 
     pub(crate) fn port(&self) -> Option<u16> {
         self.0.port.get().copied()
+    }
+
+    pub(crate) fn process(&self) -> Option<Arc<str>> {
+        self.0.process.get().cloned()
     }
 
     pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {

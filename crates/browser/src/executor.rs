@@ -225,6 +225,7 @@ impl<'a> Run<'a> {
             caller: caller.clone(),
             is_anew,
             others,
+            server: bridge.process(),
             params: order.params,
             revision: need.revision,
             accept: limits.accept,

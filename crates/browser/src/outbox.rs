@@ -67,6 +67,8 @@ pub(crate) struct Command {
     pub(crate) is_anew: bool,
     /// The tabs that other callers work in, where the browser finds the tab.
     pub(crate) others: Vec<i64>,
+    /// The process that delivers it.
+    pub(crate) server: Option<Arc<str>>,
     pub(crate) params: Json,
     /// The least revision of an extension that does it as it is asked.
     pub(crate) revision: u32,
@@ -548,6 +550,7 @@ impl Outgoing {
             caller: &command.caller,
             is_anew: command.is_anew,
             others: &command.others,
+            server: command.server.as_deref(),
             accept_ms: millis(command.accept),
             deadline_ms: millis(command.run),
         };

@@ -44,6 +44,9 @@ pub(crate) struct Delivery<'a> {
     /// The tabs that other callers work in: none of them is found for this one.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     pub(crate) others: &'a [i64],
+    /// The process that delivers it: a caller whose connection is the name of an earlier one went with that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<&'a str>,
     /// From the delivery to the end of the time to accept it.
     pub(crate) accept_ms: u64,
     /// From the acceptance to the end of the run.

@@ -32,6 +32,9 @@ pub(crate) use self::owners::Finder;
 /// Told what a process is.
 type Tell = Arc<dyn Fn(&Standing) + Send + Sync>;
 
+/// Told what a process is called.
+type Name = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What a process is to the store that it shares with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -61,6 +64,7 @@ pub struct Sharing {
     place: PathBuf,
     settings: DefaultHasher,
     tell: Option<Tell>,
+    name: Option<Name>,
 }
 
 impl Sharing {
@@ -68,7 +72,7 @@ impl Sharing {
     /// holds the lock that decides who the owner is, and the file that leads to it.
     #[must_use]
     pub fn in_place(place: impl Into<PathBuf>) -> Self {
-        Self { place: place.into(), settings: DefaultHasher::new(), tell: None }
+        Self { place: place.into(), settings: DefaultHasher::new(), tell: None, name: None }
     }
 
     /// Adds what two processes must have in common, such as what a configuration says of their tools.
@@ -82,6 +86,14 @@ impl Sharing {
     #[must_use]
     pub fn telling(mut self, tell: impl Fn(&Standing) + Send + Sync + 'static) -> Self {
         self.tell = Some(Arc::new(tell));
+        self
+    }
+
+    /// Tells the name of this process, which no other has, once before it serves. It is the connection of the
+    /// calls of its own client, here and while another process serves it.
+    #[must_use]
+    pub fn naming(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.name = Some(Arc::new(tell));
         self
     }
 }
@@ -105,7 +117,11 @@ impl Shared {
     /// Takes a place among them; nothing is locked yet.
     pub(crate) fn new(sharing: Sharing) -> Result<Self, raincheck_loopback::Error> {
         let seat = Arc::new(Seat::new(&sharing.place));
-        Ok(Self { sharing, seat, process: Secret::random()?.text().to_owned() })
+        let process = Secret::random()?.text().to_owned();
+        if let Some(tell) = &sharing.name {
+            tell(&process);
+        }
+        Ok(Self { sharing, seat, process })
     }
 
     /// Puts what keeps the engine from a store of another process before the store.

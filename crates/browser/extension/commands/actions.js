@@ -90,7 +90,7 @@ const ACTIONS = {
 /** The tab of a command and the lane it waits in; fails for a tab that is gone. */
 export async function target(entry) {
   const action = actionOf(entry);
-  await hear(entry.caller);
+  await hear(entry.caller, entry.server);
   if (action.in === "browser") return { tab_id: undefined, lane: null };
   const { tab, is_found } = await targetTab(entry, action.in === "lane");
   return { tab_id: tab.id, lane: action.in === "lane" ? tab.id : null, is_found };

@@ -16,6 +16,10 @@ const tabs = new Remembered("tab_of", MOST);
 const heard = new Remembered("heard", MOST);
 const told = new Remembered("told", 4 * MOST);
 
+/** Which caller was the client of each server's own process; the one that serves now is the last that was heard of. */
+const clients = new Remembered("client_of", MOST);
+let serving = null;
+
 /** The tab that a caller used or opened last; null when it has none. */
 export async function ownTab(caller) {
   return (await tabs.get(nameOf(caller))) ?? null;
@@ -26,9 +30,19 @@ export async function useTab(caller, tab_id) {
   for (const name of new Set([nameOf(caller), nameOf({ owner: caller?.owner })])) await tabs.set(name, tab_id);
 }
 
-/** Notes that a caller gives a command now. Minutes will do, and are seldom written. */
-export async function hear(caller) {
+/** Notes that a caller gives a command now, by a server. Minutes will do, and are seldom written. */
+export async function hear(caller, server) {
+  serving = server ?? null;
+  await noteClient(caller).catch((error) => console.warn(`whose client a caller is was not noted: ${error.message}`));
   await heard.set(nameOf(caller), minuteOf(Date.now())).catch((error) => console.warn(`that a caller was heard of was not noted: ${error.message}`));
+}
+
+async function noteClient(caller) {
+  const connection = caller?.connection;
+  if (serving === null || connection === undefined) return;
+  if (connection === serving) await clients.set(serving, nameOf(caller));
+  // Its process lives on, and another one serves it.
+  else await clients.delete(connection);
 }
 
 /** Whether a caller other than this one works in a tab, or has since it was opened, and gave a command not long ago. */
@@ -37,11 +51,12 @@ export async function isInUse(caller, tab_id) {
   return await hasHeardOf(others);
 }
 
-/** Whether any of these callers gave a command not long ago. */
+/** Whether any of these callers gave a command not long ago. The client of a server that another one came after has gone with it. */
 async function hasHeardOf(names) {
   const since = minuteOf(Date.now()) - IN_USE_MIN;
   const lately = new Map(await heard.all());
-  return names.some((name) => lately.get(name) >= since);
+  const gone = serving === null ? [] : (await clients.all()).filter(([server]) => server !== serving).map(([, name]) => name);
+  return names.some((name) => lately.get(name) >= since && !gone.includes(name));
 }
 
 /** The names of the callers that were answered about a tab, or that work there now. */

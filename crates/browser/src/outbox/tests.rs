@@ -46,6 +46,7 @@ impl Table {
             caller: Caller::new(&Scope::local(), None),
             is_anew: false,
             others: Vec::new(),
+            server: None,
             params: Json::empty_object(),
             revision: revisions::FIRST,
             accept: LINGER,
