@@ -391,7 +391,7 @@ impl Browser {
     }
 
     /// Returns by which connection a command was given; `None` for one of an earlier server, and for one that
-    /// was given long ago.
+    /// ended long ago.
     #[must_use]
     pub fn connection_of(&self, id: TaskId) -> Option<Arc<str>> {
         self.choices().connection_of(id)

@@ -3,7 +3,7 @@
 //! It is the tab that the caller named, opened or was answered about last, and never the one that the user
 //! happens to look at. The extension remembers the same, so that a new server need not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +21,11 @@ const IN_USE: Duration = Duration::from_secs(600);
 /// How many commands of a caller may have named a tab and not have ended; of more the oldest count no more.
 const MAX_NAMED: usize = 64;
 
-/// How many calls it is known of which connection they are.
+/// Of how many calls it is known whose they are before those that have ended are forgotten.
 const MAX_CALLS: usize = 4096;
+
+/// How many of the newest calls are kept whatever the store knows of them: it may be about to.
+const NEWEST: u64 = 1024;
 
 /// Who gives commands: an owner, by one of its connections.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -78,6 +81,7 @@ struct Named {
 #[derive(Debug)]
 struct Given {
     turn: u64,
+    owner: Scope,
     connection: Arc<str>,
     /// The tab of its caller when it was given; what is named later is not for it.
     tab: Option<Choice>,
@@ -91,6 +95,8 @@ pub(crate) struct Choices {
     /// What each caller named in commands that have not ended, in the order of their turns.
     named: BTreeMap<Caller, Vec<Named>>,
     calls: BTreeMap<TaskId, Given>,
+    /// How many of them were under way when those that had ended were forgotten last.
+    n_kept: usize,
     n_calls: u64,
     /// When each caller gave a command last.
     heard: BTreeMap<Caller, Instant>,
@@ -99,32 +105,43 @@ pub(crate) struct Choices {
 impl Choices {
     /// Returns what is known of a caller's tab: what it named last, also while that command has not ended.
     pub(crate) fn of(&self, caller: &Caller) -> Option<&Choice> {
-        self.before(caller, u64::MAX)
+        self.without(caller, &[])
+    }
+
+    /// Returns the same, apart from what these commands named.
+    pub(crate) fn without(&self, caller: &Caller, unknown: &[TaskId]) -> Option<&Choice> {
+        self.before(caller, u64::MAX, unknown)
     }
 
     /// Returns what was known of a caller's tab when it gave a command, or came to be known since by
     /// commands that it gave before that one.
     pub(crate) fn of_call(&self, caller: &Caller, id: TaskId) -> Option<&Choice> {
         let Some(given) = self.calls.get(&id) else { return self.of(caller) };
-        given.tab.as_ref().or_else(|| self.before(caller, given.turn))
+        given.tab.as_ref().or_else(|| self.before(caller, given.turn, &[]))
     }
 
-    fn before(&self, caller: &Caller, turn: u64) -> Option<&Choice> {
+    fn before(&self, caller: &Caller, turn: u64, unknown: &[TaskId]) -> Option<&Choice> {
         let chosen = self.chosen.get(caller).filter(|(by, _)| *by < turn);
         let after = chosen.map_or(0, |(by, _)| *by);
         let named = self.named.get(caller).into_iter().flatten().rev();
-        let mut named = named.filter(|named| (after..turn).contains(&named.turn));
+        let counts =
+            |named: &&Named| (after..turn).contains(&named.turn) && !unknown.contains(&named.by);
+        let mut named = named.filter(counts);
         named.next().map(|named| &named.choice).or(chosen.map(|(_, choice)| choice))
     }
 
     /// Notes which tab a call names: it is the caller's for what follows, unless its command turns out to be
-    /// [refused](Self::refuse). With too many the oldest is forgotten.
+    /// [refused](Self::refuse). With too many callers the one that has named one longest ago is forgotten.
     pub(crate) fn name(&mut self, caller: &Caller, by: TaskId, choice: Choice) {
         let turn = self.turn_of(by);
         let choice = completed(choice, self.of_call(caller, by));
         let is_new = !self.named.contains_key(caller);
         if is_new && self.named.len() >= MAX {
-            self.named.pop_first();
+            let last = |(_, named): &(&Caller, &Vec<Named>)| named.last().map(|last| last.turn);
+            let oldest = self.named.iter().min_by_key(last);
+            if let Some(oldest) = oldest.map(|(caller, _)| caller.clone()) {
+                self.named.remove(&oldest);
+            }
         }
         let named = self.named.entry(caller.clone()).or_default();
         named.push(Named { turn, by, choice });
@@ -133,10 +150,12 @@ impl Choices {
         }
     }
 
-    /// Returns the command that a caller's tab hangs on, where that has not ended as far as is known.
-    pub(crate) fn in_doubt(&self, caller: &Caller) -> Option<TaskId> {
+    /// Returns the command that a caller's tab hangs on, apart from these, where that has not ended as far as
+    /// is known.
+    pub(crate) fn in_doubt(&self, caller: &Caller, unknown: &[TaskId]) -> Option<TaskId> {
         let after = self.chosen.get(caller).map_or(0, |(by, _)| *by);
-        let last = self.named.get(caller)?.last()?;
+        let mut named = self.named.get(caller)?.iter().rev();
+        let last = named.find(|named| !unknown.contains(&named.by))?;
         (last.turn >= after).then_some(last.by)
     }
 
@@ -216,9 +235,33 @@ impl Choices {
         self.n_calls += 1;
         let tab = own.filter(|own| own.tab().is_some());
         let connection = caller.connection.as_deref().unwrap_or_default().into();
-        self.calls.insert(id, Given { turn: self.n_calls, connection, tab });
-        if self.calls.len() > MAX_CALLS {
-            self.calls.pop_first();
+        let owner = Scope::new(&*caller.owner);
+        self.calls.insert(id, Given { turn: self.n_calls, owner, connection, tab });
+    }
+
+    /// Returns the owners of calls, once there are so many that those which have ended are to be forgotten, and
+    /// the number of the last call.
+    pub(crate) fn crowd(&self) -> Option<(BTreeSet<Scope>, u64)> {
+        if self.calls.len() < MAX_CALLS.max(self.n_kept.saturating_mul(2)) {
+            return None;
+        }
+        let owners = self.calls.values().map(|given| given.owner.clone());
+        Some((owners.collect(), self.n_calls))
+    }
+
+    /// Forgets the calls that are not under way, but for the newest before a number, and those after it.
+    pub(crate) fn keep(&mut self, live: &BTreeSet<TaskId>, until: u64) {
+        let oldest = until.saturating_sub(NEWEST);
+        self.calls.retain(|id, given| given.turn > oldest || live.contains(id));
+        self.n_kept = self.calls.len();
+    }
+
+    /// Forgets calls that became no tasks, or of whose tasks nothing is kept any more.
+    pub(crate) fn forget(&mut self, ids: &[TaskId]) {
+        for id in ids {
+            if let Some(Given { owner, connection, .. }) = self.calls.remove(id) {
+                self.refuse(&Caller::new(&owner, Some(&connection)), *id);
+            }
         }
     }
 
@@ -282,11 +325,11 @@ mod tests {
         choices.choose(&one, id(1), Choice::Tab(7, None));
         choices.name(&one, id(2), Choice::Tab(8, None));
         choices.name(&one, id(3), Choice::Tab(9, None));
-        assert_eq!((tab_of(&choices, &one), choices.in_doubt(&one)), (Some(9), Some(id(3))));
+        assert_eq!((tab_of(&choices, &one), choices.in_doubt(&one, &[])), (Some(9), Some(id(3))));
         choices.refuse(&one, id(3));
-        assert_eq!((tab_of(&choices, &one), choices.in_doubt(&one)), (Some(8), Some(id(2))));
+        assert_eq!((tab_of(&choices, &one), choices.in_doubt(&one, &[])), (Some(8), Some(id(2))));
         choices.choose(&one, id(4), Choice::Front);
-        assert_eq!((choices.of(&one), choices.in_doubt(&one)), (Some(&Choice::Front), None));
+        assert_eq!((choices.of(&one), choices.in_doubt(&one, &[])), (Some(&Choice::Front), None));
         choices.confirm(&one, id(2));
         assert_eq!(choices.of(&one), Some(&Choice::Front), "it was named earlier");
         assert!(choices.named.is_empty());
@@ -307,6 +350,55 @@ mod tests {
         choices.name(&last, id(0), Choice::Tab(9, None));
         let named = choices.named.values().map(Vec::len).max();
         assert_eq!((named, tab_of(&choices, &last)), (Some(MAX_NAMED), Some(9)));
+    }
+
+    #[test]
+    fn of_too_many_callers_that_named_tabs_the_one_that_did_longest_ago_is_forgotten() {
+        // [BROWSER-70]
+        let mut choices = Choices::default();
+        let numbers = (MAX / 2..=MAX).chain(0..MAX / 2);
+        for (turn, n) in numbers.clone().enumerate() {
+            choices.note_call(id(turn as u64), &caller(n, ""), None);
+            choices.name(&caller(n, ""), id(turn as u64), Choice::Tab(7, None));
+        }
+        let gone: Vec<_> =
+            numbers.filter(|n| tab_of(&choices, &caller(*n, "")).is_none()).collect();
+        assert_eq!(gone, [MAX / 2]);
+    }
+
+    #[test]
+    fn what_became_no_task_chose_no_tab_and_what_may_become_one_is_passed_over() {
+        // [BROWSER-70]
+        let mut choices = Choices::default();
+        let one = caller(0, "one");
+        for n in 1..=3 {
+            choices.note_call(id(n), &one, None);
+            choices.name(&one, id(n), Choice::Tab(i64::try_from(n).expect("small"), None));
+        }
+        assert_eq!(choices.without(&one, &[id(3)]), Some(&Choice::Tab(2, None)));
+        assert_eq!(choices.in_doubt(&one, &[id(3)]), Some(id(2)));
+        assert_eq!(choices.of(&one), Some(&Choice::Tab(3, None)));
+        choices.forget(&[id(3), id(4)]);
+        assert_eq!(choices.of(&one), Some(&Choice::Tab(2, None)));
+        assert_eq!(choices.calls.len(), 2);
+    }
+
+    #[test]
+    fn of_many_calls_those_that_are_under_way_and_the_newest_are_known() {
+        // [BROWSER-71]
+        let mut choices = Choices::default();
+        let most = MAX_CALLS as u64;
+        for n in 0..most {
+            assert_eq!(choices.crowd(), None);
+            choices.note_call(id(n), &caller(0, "one"), None);
+        }
+        let (owners, until) = choices.crowd().expect("many");
+        assert_eq!((owners, until), ([Scope::new("o0")].into(), most));
+        choices.note_call(id(most), &caller(0, "one"), None);
+        choices.keep(&[id(1)].into(), until);
+        let known = [1, most - NEWEST, most].map(|n| choices.connection_of(id(n)).is_some());
+        assert_eq!((known, choices.calls.len() as u64), ([true; 3], NEWEST + 2));
+        assert_eq!(choices.connection_of(id(most - NEWEST - 1)), None);
     }
 
     #[test]

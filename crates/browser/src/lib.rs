@@ -47,6 +47,7 @@ mod checks;
 
 mod files;
 mod gist;
+mod heard;
 
 mod order;
 

@@ -10,7 +10,7 @@ use raincheck_core::lane;
 use raincheck_core::retry;
 use raincheck_core::task::{Limits, Outcome};
 use raincheck_core::tool::ToolSpec;
-use raincheck_runtime::{Call, Executor, Route, TaskPlan, Told, ToolSet};
+use raincheck_runtime::{Call, Executor, Route, TaskPlan, ToolSet};
 use serde_json::json;
 
 use crate::actions::{Entry, Place, TO, WHERE, WHERE_TO};
@@ -20,7 +20,7 @@ use crate::checks::{self, Bounds};
 use crate::choices::{Caller, Choice};
 use crate::configure::{Limits as ToldLimits, set_limits};
 use crate::lanes;
-use crate::order::{self, Named, named};
+use crate::order::{Named, named};
 use crate::rings::Shelf;
 use crate::saving;
 use crate::specs;
@@ -69,9 +69,11 @@ impl ToolSet for Browser {
         };
         self.check_owner().await?;
         self.ensure_lane(&lane).await?;
-        self.note(call, own, (entry.name, &arguments));
+        self.forget_ended_calls().await;
         let mut plan = self.placement(lane);
         plan.inputs = self.apart(call, entry.name).await?;
+        // Last: what is noted becomes a task, or is forgotten.
+        self.note(call, own, (entry.name, &arguments));
         Ok(Route::Task(Box::new(plan)))
     }
 
@@ -86,6 +88,7 @@ impl ToolSet for Browser {
     }
 
     async fn forget(&self, ids: &[TaskId]) {
+        self.choices().forget(ids);
         for id in ids.iter().filter(|id| self.typed().has(**id)) {
             self.forget_what_was_typed(*id).await;
         }
@@ -107,47 +110,6 @@ impl Browser {
             ..Limits::default()
         };
         TaskPlan { lane, waiting: None, limits, retry: retry::Policy::default(), inputs: None }
-    }
-
-    /// Notes who gives a command, which tab is its caller's `own`, and which one it names: that is the caller's
-    /// from now on, unless nothing comes of it.
-    fn note(&self, call: &Call, own: Option<Choice>, (what, arguments): (&str, &Arguments)) {
-        let caller = caller_of(call);
-        let mut choices = self.choices();
-        choices.note_call(call.id, &caller, own);
-        if let Some(tab) = arguments.whole("tab_id").filter(|_| order::works_in_a_tab(what)) {
-            let browser = arguments.text("browser_id").map(Arc::from);
-            choices.name(&caller, call.id, Choice::Tab(tab, browser));
-        }
-        choices.hear(caller, self.clock().now().awake);
-    }
-
-    /// Returns what is known of a caller's tab, once it is known what became of the commands that named one.
-    async fn own_of(&self, caller: &Caller) -> Option<Choice> {
-        self.settle(caller).await;
-        self.choices().of(caller).cloned()
-    }
-
-    /// Looks what became of the command that a caller's tab hangs on, where no browser has it: it may have
-    /// ended in line. Of calls that are made in order each is in the store, or will never be, before the next
-    /// comes here.
-    async fn settle(&self, caller: &Caller) {
-        let Ok(engine) = self.engine() else { return };
-        loop {
-            let in_doubt = self.choices().in_doubt(caller);
-            let Some(id) = in_doubt.filter(|id| !self.outbox().is_under_way(*id)) else { return };
-            let began = match engine.tell(id, None, None).await {
-                Ok(Told::Ended(record)) => record.started_at.is_some(),
-                Ok(Told::Unknown) => false,
-                Ok(Told::Counted(_) | Told::Stale(_)) | Err(_) => return,
-            };
-            let mut choices = self.choices();
-            if began {
-                choices.confirm(caller, id);
-            } else {
-                choices.refuse(caller, id);
-            }
-        }
     }
 
     /// Checks arguments, on another thread where that looks at the disk.
@@ -212,6 +174,8 @@ impl Browser {
                 let mut choices = self.choices();
                 choices.note_call(call.id, &caller, None);
                 choices.choose(&caller, call.id, choice);
+                // It becomes no task.
+                choices.forget(&[call.id]);
                 drop(choices);
                 told::told(&json!({ "default_tab": tab }))
             }
@@ -230,7 +194,7 @@ impl Browser {
     }
 }
 
-fn caller_of(call: &Call) -> Caller {
+pub(crate) fn caller_of(call: &Call) -> Caller {
     Caller::new(&call.scope, Some(call.connection.as_deref().unwrap_or_default()))
 }
 

@@ -213,8 +213,8 @@ pub trait ToolSet: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1], and of a call with
-    /// [inputs that are kept apart](TaskPlan::inputs) that became no task.
+    /// Removes what the bridge keeps of tasks that nobody can read any more [SWEEP-1], and of a call that it
+    /// [routed](Self::route) to a lane and that became no task.
     async fn forget(&self, ids: &[TaskId]) {
         let _ = ids;
     }

@@ -1,9 +1,12 @@
 //! Which tab is a caller's, after commands that did nothing in the one that they named.
 
+use std::pin::pin;
+
 use raincheck_core::error::Kind;
 use raincheck_core::lifecycle::State;
 use raincheck_runtime::{Request, Submission};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::world::{Extension, SECOND, World, failure, is_about, request, script_in};
 
@@ -212,4 +215,41 @@ async fn a_browser_that_was_not_there_is_not_that_of_a_tab_that_is_named_alone()
         }
         assert_eq!(tab_of_the_next(&world, &browser).await, tab);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tab_that_was_named_by_a_call_that_is_being_accepted_is_its_caller_s_once_that_is() {
+    // [BROWSER-70]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    works_in_7(&world, &browser).await;
+    world.store.hold_submits();
+    let mut named = pin!(world.script(9, "1"));
+    assert!(timeout(SECOND, &mut named).await.is_err());
+    // Given before the other one is answered, by a client that does not wait for that.
+    let mut beside = pin!(world.submit(reload()));
+    assert!(timeout(SECOND, &mut beside).await.is_err());
+    world.store.take_submits();
+    let (_, beside) = tokio::join!(named, beside);
+    assert_eq!(beside.task.lane.as_str(), "tab:7");
+    let next = world.submit(reload()).await;
+    assert_eq!(next.task.lane.as_str(), "tab:9");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_a_command_is_that_runs_is_known_however_many_others_are_given_meanwhile() {
+    // [BROWSER-71]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    let of = |name: &str, tab| Request { connection: Some(name.into()), ..script_in(tab, "1") };
+    let first = world.submit(of("one", 7)).await.id();
+    browser.accept().await;
+    // Ids are in the order of their milliseconds.
+    tokio::time::sleep(SECOND).await;
+    for _ in 0..5000 {
+        let id = world.submit(of("two", 8)).await.id();
+        world.cancel(id).await;
+    }
+    assert_eq!(world.bridge.connection_of(first).as_deref(), Some("one"));
 }

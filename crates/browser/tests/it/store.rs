@@ -24,10 +24,11 @@ use raincheck_testkit::dice::Dice;
 
 use crate::sim::Fault;
 
-/// A memory store whose commits can be held back, or fail, and that the next server opens again.
+/// A memory store whose commits and submits can be held back, or fail, and that the next server opens again.
 pub(crate) struct Store {
     inner: MemoryStore,
     is_committing: watch::Sender<bool>,
+    is_taking: watch::Sender<bool>,
     fails: AtomicBool,
     /// Says how late commits are.
     pace: OnceLock<Mutex<Dice>>,
@@ -54,6 +55,7 @@ impl Store {
         Arc::new(Self {
             inner: MemoryStore::new(MemoryLimits::default()),
             is_committing: watch::Sender::new(true),
+            is_taking: watch::Sender::new(true),
             fails: AtomicBool::new(false),
             pace: OnceLock::new(),
             fault: OnceLock::new(),
@@ -88,6 +90,15 @@ impl Store {
 
     pub(crate) fn commit(&self) {
         self.is_committing.send_replace(true);
+    }
+
+    /// Lets submits wait before they are in it.
+    pub(crate) fn hold_submits(&self) {
+        self.is_taking.send_replace(false);
+    }
+
+    pub(crate) fn take_submits(&self) {
+        self.is_taking.send_replace(true);
     }
 
     pub(crate) fn break_down(&self) {
@@ -143,6 +154,8 @@ impl StoreLayer for Store {
         then: Option<Claim>,
     ) -> Result<Write<(Vec<Submitted>, Vec<Claimed>)>, Error> {
         self.check()?;
+        let taking = self.is_taking.subscribe().wait_for(|is_taking| *is_taking).await.map(|_| ());
+        taking.map_err(|_| Error::new("the store is gone"))?;
         Ok(self.later(self.inner.submit(now, batch, then).await?))
     }
 

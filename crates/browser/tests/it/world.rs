@@ -50,6 +50,7 @@ impl Accept for Net {
 pub(crate) struct World {
     pub(crate) handle: Handle,
     pub(crate) store: Arc<Store>,
+    pub(crate) bridge: Browser,
     settings: Settings,
     network: mpsc::UnboundedSender<DuplexStream>,
     stop: CancellationToken,
@@ -80,7 +81,7 @@ impl World {
         let address = (Ipv4Addr::LOCALHOST, PORT).into();
         let (listener, _) = over(Net(incoming), address, options).expect("a listener");
         running.spawn(listener.run(stop.clone()));
-        Self { handle, store, settings, network, stop, running }
+        Self { handle, store, bridge, settings, network, stop, running }
     }
 
     /// Ends the server and starts the next one on the same store.

@@ -75,14 +75,12 @@ impl Handle {
             Route::Task(plan) => plan,
         };
         // What the set holds of a call that becomes no task is for nobody.
-        let held_by = plan.inputs.is_some().then(|| Arc::clone(&tool.set));
+        let set = Arc::clone(&tool.set);
         let before = request.before.clone();
         let mut submit = match prepare(kernel, &tool.spec, request, *plan, call.id) {
             Ok(submit) => submit,
             Err(error) => {
-                if let Some(set) = held_by {
-                    set.forget(&[call.id]).await;
-                }
+                set.forget(&[call.id]).await;
                 return Err(error);
             }
         };
@@ -98,7 +96,7 @@ impl Handle {
         let engine = Arc::clone(&self.engine);
         let accepting = async move {
             let submission = accept(engine, submit, turn).await;
-            if let Some(set) = held_by.filter(|_| !may_be_task(&submission, call.id)) {
+            if !may_be_task(&submission, call.id) {
                 set.forget(&[call.id]).await;
             }
             submission

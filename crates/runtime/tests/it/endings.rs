@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
+use raincheck_core::content::Json;
 use raincheck_core::error::{Error, Kind};
 use raincheck_core::ids::{Fence, TaskId};
 use raincheck_core::lifecycle::State;
@@ -300,4 +301,52 @@ async fn a_background_job_that_panics_is_begun_again() {
         tokio::time::sleep(25 * 3600 * SECOND).await;
     }
     assert_eq!(*forgetful.0.lock().expect("a list"), ids[1..], "the sweep goes on");
+}
+
+/// A tool set with one tool, which notes the calls that it is asked about, and those that it is to forget.
+#[derive(Clone, Default)]
+struct Noting {
+    asked: Arc<Mutex<Vec<TaskId>>>,
+    forgotten: Arc<Mutex<Vec<TaskId>>>,
+}
+
+#[async_trait]
+impl ToolSet for Noting {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![spec("noted")]
+    }
+
+    async fn route(&self, call: &Call) -> Result<Route, Error> {
+        self.asked.lock().expect("a list").push(call.id);
+        Ok(Route::Task(Box::new(TaskPlan::from_spec(&spec("noted")))))
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        Arc::new(Deaf::default())
+    }
+
+    async fn forget(&self, ids: &[TaskId]) {
+        self.forgotten.lock().expect("a list").extend(ids);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_set_hears_of_each_call_that_became_no_task() {
+    let noting = Noting::default();
+    let world = World::with(options(Functions::new()).with_tools(Arc::new(noting.clone())));
+    let keyed = |inputs: &str| Request {
+        key: Some("k".into()),
+        inputs: Json::parse(inputs).expect("JSON"),
+        ..request("noted")
+    };
+    world.submit(keyed("{}")).await;
+    assert!(world.submit(keyed("{}")).await.existing);
+    let error = world.handle.submit(keyed(r#"{"a":1}"#)).await.expect_err("other inputs");
+    assert_eq!(error.kind, Kind::IdempotencyConflict);
+    let priority = Some(120);
+    let error = world.handle.submit(Request { priority, ..keyed("{}") }).await.expect_err("high");
+    assert_eq!(error.kind, Kind::InvalidParams);
+    let asked = noting.asked.lock().expect("a list").clone();
+    let forgotten = noting.forgotten.lock().expect("a list").clone();
+    assert_eq!((asked.len(), &forgotten[..]), (4, &asked[1..]));
 }
