@@ -8,12 +8,13 @@ import { Area } from "./fakes.mjs";
 const event = { addListener() {} };
 let front = 1;
 let open = [1, 2, 3, 9];
-const tab = (id) => ({ id, url: "https://a.example/", title: "a", windowId: 1, active: id === front });
+const tab = (id) => ({ id, url: [9, 99].includes(id) ? "http://169.254.169.254/" : "https://a.example/", title: "a", windowId: 1, active: id === front });
 const listeners = {};
 const told = (name) => ({ addListener: (listener) => (listeners[name] = listener) });
 globalThis.chrome = {
   runtime: { onConnect: event },
   storage: { session: new Area() },
+  scripting: { executeScript: async () => [{ result: "text/html" }] },
   tabGroups: { query: async () => [] },
   tabs: {
     get: async (id) => (open.includes(id) ? tab(id) : Promise.reject(new Error("no tab"))),
@@ -28,8 +29,10 @@ globalThis.chrome = {
 };
 
 const { perform, target } = await import("../extension/commands/actions.js");
+const { CommandError } = await import("../extension/commands/errors.js");
 const { Run } = await import("../extension/commands/run.js");
 const { forgetTab, noteTold } = await import("../extension/tabs/callers.js");
+const { placeOf } = await import("../extension/tabs/place.js");
 const { listTabs, watchTabs } = await import("../extension/tabs/tabs.js");
 const { sendEventsWith } = await import("../extension/tabs/observed.js");
 sendEventsWith(async () => 200);
@@ -39,11 +42,17 @@ const newCaller = () => ({ owner: "local", connection: `c${++n_callers}` });
 const of = (caller, more = {}) => ({ caller, params: { action: "click", ref: "e1" }, ...more });
 const naming = (caller, tab_id) => of(caller, { params: { action: "tab_select", tab_id } });
 
+/** Does a command, as the runner does. Returns its end. */
+async function does(entry, begin = async () => {}) {
+  const run = Object.assign(new Run("r", 60_000), await target(entry));
+  const end = await run.outcome(async () => (await begin(run), await perform(entry, run)));
+  await placeOf(entry, run);
+  return end;
+}
+
 /** Works in a tab that is named. */
 async function worksIn(caller, tab_id) {
-  const entry = naming(caller, tab_id);
-  const run = Object.assign(new Run("r", 60_000), await target(entry));
-  await run.outcome(() => perform(entry, run));
+  assert.equal((await does(naming(caller, tab_id))).status, "complete");
 }
 
 test("a tab that was named is the caller's once a command began there, and not before", async () => {
@@ -55,6 +64,33 @@ test("a tab that was named is the caller's once a command began there, and not b
   assert.equal((await target(of(caller))).tab_id, 2, "neither command began");
   await worksIn(caller, 9);
   assert.equal((await target(of(caller))).tab_id, 9);
+});
+
+test("a command that is turned away from a tab leaves its caller the one that it had", async () => {
+  const refused = (code, reason, guarantee = "not_executed") => async () => Promise.reject(new CommandError(code, "no", { reason, guarantee }));
+  const clicking = (caller) => of(caller, { params: { action: "click", ref: "e1", tab_id: 9 } });
+  for (const [code, begin, entry, tab_id] of [
+    ["peer_not_ready", refused("peer_not_ready", "paused"), naming, 2],
+    ["url_blocked", refused("url_blocked", "origin_closed"), naming, 2],
+    // What its page is counts once the tab is in hand.
+    ["url_blocked", undefined, clicking, 2],
+    ["cancelled", async (run) => run.cancel(), naming, 9],
+  ]) {
+    const caller = newCaller();
+    await worksIn(caller, 2);
+    const end = await does(entry(caller, 9), begin);
+    assert.equal(end.error.code, code);
+    assert.equal((await target(of(caller))).tab_id, tab_id, end.error.message);
+  }
+});
+
+test("a tab that was found is its caller's only once a command began there", async () => {
+  const caller = newCaller();
+  open = [1, 2, 3, 9, 98, 99];
+  front = 99;
+  assert.equal((await does(of(caller))).error.code, "url_blocked");
+  front = 98;
+  assert.deepEqual(await target(of(caller)), { tab_id: 98, lane: 98, is_found: true });
 });
 
 test("a tab that another caller works in is not found, whatever the server knows, until ten minutes after its last command", async () => {

@@ -10,6 +10,7 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
 use raincheck_core::text;
 use raincheck_runtime::{Attempt, Executor, StartReport, StopReason, TaskContext};
+use serde::Deserialize;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -179,8 +180,6 @@ struct Run<'a> {
     need: Need,
     /// Who gave it, where its tab is that one's from then on.
     chooser: Option<Caller>,
-    /// Whether its caller named the tab.
-    is_named: bool,
     /// This and the instants below are of the bridge's clock, which stands still while the server is
     /// stopped [LEASE-8].
     begun: Instant,
@@ -204,7 +203,6 @@ impl<'a> Run<'a> {
         let (sender, reports) = mpsc::unbounded_channel();
         let limits = &attempt.record.task.limits;
         let caller = bridge.caller_of(&attempt.record.task.scope, context.id());
-        let is_named = order.is_named;
         let chooses = order::works_in_a_tab(&order.what) || order.what == "tab_new";
         let is_anew = order.take_tab(bridge.choices().of_call(&caller, context.id()));
         let now = bridge.clock().now().awake;
@@ -247,7 +245,6 @@ impl<'a> Run<'a> {
             has_ended: false,
             need,
             chooser: chooses.then_some(caller),
-            is_named,
             begun: bridge.clock().now().awake,
             give_up: None,
             unheard,
@@ -294,7 +291,7 @@ impl<'a> Run<'a> {
                 self.accept().await;
                 self.has_ended = true;
                 if let Some(caller) = &self.chooser {
-                    let tab = tab.filter(|_| !(self.is_named && is_turned_away(&outcome)));
+                    let tab = tab.filter(|_| !is_turned_away(&outcome));
                     self.bridge.ended_in(caller, self.context.id(), tab, &outcome);
                 }
                 Step::End(outcome)
@@ -400,9 +397,20 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Tells whether a page is closed to commands, or to all of them.
+/// What a failure says of its cause.
+#[derive(Deserialize)]
+struct Told {
+    reason: Option<String>,
+}
+
+/// Tells whether a command was kept out of its tab: by the user or what the page is, or since it was stopped
+/// before. The extension knows the same ones.
 fn is_turned_away(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(error) if error.kind == Kind::UrlBlocked && is_undone(outcome))
+    let Outcome::Failed(error) = outcome else { return false };
+    let told = || error.details.as_ref()?.read::<Told>().ok();
+    let is_paused = || told().is_some_and(|told| told.reason.as_deref() == Some("paused"));
+    let is_kept_out = matches!(error.kind, Kind::UrlBlocked | Kind::Cancelled) || is_paused();
+    is_kept_out && is_undone(outcome)
 }
 
 /// Tells whether a command that its browser says no tab of did nothing at all.

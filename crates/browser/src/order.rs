@@ -57,8 +57,6 @@ pub(crate) struct Order {
     pub(crate) browser: Option<Arc<str>>,
     /// The tab, where one was named or chosen.
     pub(crate) tab_id: Option<i64>,
-    /// Whether the caller named that one.
-    pub(crate) is_named: bool,
     /// Whether it is done to a tab.
     is_about_a_tab: bool,
     /// The file that the output goes into, where one was named.
@@ -85,7 +83,6 @@ impl Order {
             is_about_a_tab: !ABOUT_NO_TAB.contains(&what.as_str()),
             what,
             browser: arguments.text("browser_id").map(Arc::from),
-            is_named: arguments.has("tab_id"),
             save_to: arguments
                 .text("save_to")
                 .map(|name| SaveTo { name: name.into(), is_one: arguments.has("id") }),

@@ -11,7 +11,7 @@ use std::fmt;
 
 use crate::choices::Caller;
 use raincheck_core::content::{Content, Json, MAX_DEPTH};
-use raincheck_core::error::{Error, Kind};
+use raincheck_core::error::{Error, Guarantee, Kind};
 use raincheck_core::ids::{Fence, Spelling, TaskId};
 use raincheck_core::progress::Progress;
 use raincheck_core::reply::{Opened, Reply};
@@ -226,7 +226,8 @@ pub(crate) fn understand(item: &RawValue) -> Result<Said, Error> {
     // An id that is none is nobody's command.
     let id = item.correlation_id.parse().map_err(|_| Error::not_found())?;
     let (attempt, fence) = (item.attempt, item.fence.map(Fence::from_raw));
-    Ok(Said { id, attempt, fence, tab_id: item.tab_id, word: item.word()? })
+    let tab_id = item.tab_id.filter(|_| !item.is_cancelled_before());
+    Ok(Said { id, attempt, fence, tab_id, word: item.word()? })
 }
 
 fn words_of(error: &serde_json::Error) -> String {
@@ -246,6 +247,13 @@ impl Item<'_> {
             Status::Cancelled => Outcome::Cancelled,
         };
         Ok(Word::Ended(ended))
+    }
+
+    /// Tells whether it was cancelled before it began: then it did nothing in its tab. Nothing else is kept of what
+    /// is said beside a cancel.
+    fn is_cancelled_before(&self) -> bool {
+        let guarantee = || self.failure(Kind::Cancelled).guarantee();
+        matches!(self.status, Status::Cancelled) && guarantee() == Some(Guarantee::NotExecuted)
     }
 
     /// A failure says where it came about, as a result does.

@@ -114,8 +114,8 @@ async function withoutSecrets({ is_data }, run, act) {
 
 async function inTurn(entry, action, run, server, commands) {
   Object.assign(run, { server, own_port: server?.port, caller: entry.caller, secrets: [] });
-  // From now on it is the caller's: what was turned away before it began leaves that where it was.
-  if (action.in !== "browser" && action.act !== closeTab) await useTab(entry.caller, run.tab_id);
+  // From now on it is the caller's, unless the command is turned away from it.
+  if (action.in !== "browser" && action.act !== closeTab) run.had = await useTab(entry.caller, run.tab_id);
   if (action.in === "lane") {
     const is_change = !isReading(entry.params);
     if (is_change) takeInHand(run.tab_id);

@@ -25,9 +25,31 @@ export async function ownTab(caller) {
   return (await tabs.get(nameOf(caller))) ?? null;
 }
 
-/** Makes a tab the one of a caller. */
+/** Makes a tab the one of a caller. Returns what it and its owner had before. */
 export async function useTab(caller, tab_id) {
-  for (const name of new Set([nameOf(caller), nameOf({ owner: caller?.owner })])) await tabs.set(name, tab_id);
+  const had = [];
+  for (const name of new Set([nameOf(caller), nameOf({ owner: caller?.owner })])) {
+    had.push([name, await tabs.get(name)]);
+    await tabs.set(name, tab_id);
+  }
+  return had;
+}
+
+/** Makes a tab that was found the one of a caller, until it is known whether its command begins there. */
+export async function findTab(caller, tab_id) {
+  await tabs.set(nameOf(caller), tab_id);
+}
+
+/** Gives a caller back the tab that it `had` before a command did nothing in one; where that one was found it had none. */
+export async function leaveTab(caller, { tab_id, had = [], is_found }) {
+  const before = new Map(had);
+  if (is_found) before.set(nameOf(caller), undefined);
+  for (const [name, tab] of before) {
+    // A command elsewhere may have begun since.
+    if ((await tabs.get(name)) !== tab_id) continue;
+    if (tab === undefined) await tabs.delete(name);
+    else await tabs.set(name, tab);
+  }
 }
 
 /** Notes that a caller gives a command now, by a server. Minutes will do, and are seldom written. */

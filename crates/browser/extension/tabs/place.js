@@ -2,7 +2,7 @@
 
 import { dropAbsent } from "../commands/errors.js";
 import { whyClosed } from "../status/origins.js";
-import { noteTold } from "./callers.js";
+import { leaveTab, noteTold } from "./callers.js";
 import { watchTab } from "./navigation.js";
 import { on } from "./sessions.js";
 import { whyHostBlocked } from "./urls.js";
@@ -30,6 +30,7 @@ export async function settleOpened(run) {
 }
 
 export async function placeOf({ caller }, run) {
+  if (isTurnedAway(run.ended)) await leaveTab(caller, run);
   // Of the look that said whether its result may be told, where there was one.
   const [tab, opened] = await Promise.all([run.shown ?? find(run.tab_id), find(run.opening?.tabs[0])]);
   const told = { found: run.is_found || undefined, opened: opened && dropAbsent({ tab_id: opened.id, origin: originOf(opened.pendingUrl || opened.url) }) };
@@ -37,6 +38,12 @@ export async function placeOf({ caller }, run) {
   const origin = whyClosed(tab.url) === null ? originOf(tab.url) : undefined;
   await noteTold(caller, tab.id, origin ?? null);
   return dropAbsent({ origin, title: titleOf(tab), ...told });
+}
+
+/** Whether a command was kept out of its tab: by the user or what the page is, or since it was cancelled before. The server knows the same ones. */
+function isTurnedAway(end) {
+  const { code, reason, guarantee } = end?.error ?? {};
+  return guarantee === "not_executed" && (code === "url_blocked" || code === "cancelled" || reason === "paused");
 }
 
 /** What a page that may not be read calls itself is not told. */

@@ -6,7 +6,7 @@
 
 import { CommandError, dropAbsent, invalid, tabGone } from "../commands/errors.js";
 import { shown } from "../status/origins.js";
-import { hasOpened, isInUse, noteOpened, ownTab, useTab } from "./callers.js";
+import { findTab, hasOpened, isInUse, noteOpened, ownTab, useTab } from "./callers.js";
 import { ownGroups, takeInHand } from "./group.js";
 import { hold } from "./held.js";
 import { arrival, follow } from "./navigation.js";
@@ -53,7 +53,7 @@ async function find(entry) {
   const tab = front ?? (await chrome.tabs.query({ active: true }))[0];
   if (!tab) throw new CommandError("peer_not_ready", "no tab is open", { guarantee: "not_executed", reason: "tab_gone", hint: "open one with interact {action: \"tab_new\"}" });
   if (others?.includes(tab.id) || (await isInUse(caller, tab.id))) throw inUse(tab.id);
-  await useTab(caller, tab.id);
+  await findTab(caller, tab.id);
   return { tab, is_found: true };
 }
 

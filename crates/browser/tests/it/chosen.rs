@@ -47,6 +47,10 @@ async fn a_command_that_did_nothing_in_the_tab_that_it_named_leaves_the_caller_s
         ("error", refused("peer_not_ready", "busy"), 7),
         ("error", in_9(refused("url_blocked", "origin_closed")), 7),
         ("cancelled", refused("cancelled", "stopped_by_user"), 7),
+        // It was kept out of the tab when it had its turn there.
+        ("error", in_9(refused("peer_not_ready", "paused")), 7),
+        ("error", in_9(refused("cancelled", "stopped_by_user")), 7),
+        ("cancelled", in_9(refused("cancelled", "odd")), 7),
         // The answer names the tab, and says what to do there.
         ("error", in_9(refused("tool_failed", "element_not_ready")), 9),
         ("error", in_9(refused("peer_not_ready", "dialog_open")), 9),
@@ -252,4 +256,16 @@ async fn whose_a_command_is_that_runs_is_known_however_many_others_are_given_mea
         world.cancel(id).await;
     }
     assert_eq!(world.bridge.connection_of(first).as_deref(), Some("one"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tab_that_was_found_and_is_closed_to_commands_is_not_its_caller_s() {
+    // [BROWSER-70]
+    let world = World::new();
+    let browser = world.extension("a", "1");
+    browser.poll(SECOND).await;
+    world.submit(reload()).await;
+    let closed = r#""tab_id":9,"found":true,"error":{"code":"url_blocked","reason":"origin_closed","message":"no","guarantee":"not_executed"}"#;
+    browser.say(&browser.accept().await, "error", closed).await;
+    assert_eq!(tab_of_the_next(&world, &browser).await, Value::Null);
 }
