@@ -45,7 +45,7 @@ pub struct Connection {
     /// Who owns what its calls make [SCOPE-1].
     pub scope: Scope,
     /// A name of its own, which the client's next connections to other owners have too; `None` where there is
-    /// none, as of requests that stand alone.
+    /// none, as of requests that stand alone: all of these of an owner are as one connection then.
     pub name: Option<Arc<str>>,
     /// Fires when the connection ends: nobody will read a late answer.
     pub closing: CancellationToken,
@@ -189,7 +189,7 @@ impl Caller {
         request.connection.clone_from(&self.connection.name);
     }
 
-    /// Returns the name of the connection; empty where its owner has one only.
+    /// Returns the name of the connection; empty where it has none, as all requests of an owner that stand alone.
     pub(crate) fn connection(&self) -> &str {
         self.connection.name.as_deref().unwrap_or_default()
     }
