@@ -137,6 +137,19 @@ test("the client of a server's own process is gone once another process serves, 
   await assert.rejects(target(by("third", "new")), { reason: "tab_in_use" });
 });
 
+test("a command of which the next server does not know who gave it makes nobody another client", async () => {
+  [front, open] = [80, [80, 81]];
+  const caller = newCaller();
+  await worksIn(caller, 80);
+  // Its own, delivered again after a take-over: the owner alone is known.
+  await worksIn({ owner: "local" }, 80);
+  const rows = (await listTabs({}, { caller })).map((row) => [row.tab_id, row.in_use]);
+  assert.deepEqual(rows, [[80, undefined]]);
+  front = 81;
+  await worksIn({ owner: "local" }, 81);
+  assert.equal((await target(of(newCaller()))).tab_id, 81);
+});
+
 test("a tab that a caller has left for another one of its own is found for nobody else, and is told to be in use", async () => {
   const [one, two] = [newCaller(), newCaller()];
   front = 60;

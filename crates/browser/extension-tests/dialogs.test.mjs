@@ -228,6 +228,12 @@ test("a dialog of the page that is left ends no navigation, and that is told", a
     assert.deepEqual([status, result.navigating, result.navigated, result.reason, result.dialog.type], ["complete", true, undefined, undefined, "confirm"]);
     closes(11);
   }
+  // One that has ended meanwhile, without a page, does not go on either.
+  const fails = (tab_id) => chrome.webNavigation.onErrorOccurred.tell({ tabId: tab_id, frameId: 0, url: "http://b/", error: "net::ERR_ABORTED" });
+  update = async (tab_id) => (begins(tab_id), opens(tab_id), setTimeout(() => fails(tab_id), 150));
+  const ended204 = await timely(() => ended((run) => navigate({ url: "http://b/" }, run), 11));
+  assert.deepEqual([ended204.status, ended204.result.navigating, ended204.result.navigated], ["complete", undefined, false]);
+  closes(11);
   // Where none was seen to begin, none goes on.
   update = async (tab_id) => opens(tab_id);
   const { result } = await timely(() => ended((run) => navigate({ url: "http://b/" }, run), 11));

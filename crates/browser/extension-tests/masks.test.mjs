@@ -187,6 +187,20 @@ test("what stands in the field counts: after a Backspace, in the middle, and whe
   leave();
 });
 
+test("what is pressed is one text also where fields hold a character each, show it in groups, or not at all", async () => {
+  agent.keysAreSecret = secretField;
+  for (const [n, digit] of [..."4711"].entries()) await intoField(`box${n}`, digit);
+  assert.equal(masked(run(), "code 4711 is wrong"), `code ${MASK} is wrong`);
+  leave();
+  for (const [stands, key] of [["", "4"], ["4", "9"], ["49", "2"], ["492", "9"], ["4929 ", "1"]]) await intoField("card", key, stands);
+  assert.equal(masked(run(), "49291 or 4929 1"), `${MASK} or ${MASK}`);
+  leave();
+  agent.keysAreSecret = () => ({ ...secretField(), value: "", from: 0, to: 0 });
+  await intoField("widget", "hunter2");
+  assert.equal(masked(run(), "hunter2"), MASK);
+  leave();
+});
+
 test("keys of which nobody says where they go are one text until something else is pressed", async () => {
   agent.keysAreSecret = () => ({ is_secret: true, origin: "https://a.example" });
   for (const key of [..."sesam", "Tab", ..."sesam"]) await press(key);

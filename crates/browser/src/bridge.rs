@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::choices::{Caller, Choice, Choices};
-use crate::executor::is_undone;
 use crate::known::KnownTabs;
 use crate::lanes::Lanes;
 use crate::outbox::{Command, Move, Outbox};
@@ -29,6 +28,7 @@ use crate::owner;
 use crate::rings::Rings;
 use crate::settings::Settings;
 use crate::typed::Typed;
+use crate::undone::is_undone;
 
 /// The pause before lanes are held or released again that could not be.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -10,7 +10,6 @@ use raincheck_core::lifecycle::State;
 use raincheck_core::task::Outcome;
 use raincheck_core::text;
 use raincheck_runtime::{Attempt, Executor, StartReport, StopReason, TaskContext};
-use serde::Deserialize;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +22,7 @@ use crate::outbox::{Command, Move, Report, Stage};
 use crate::revisions::Need;
 use crate::saving::SaveTo;
 use crate::typed::Typed;
+use crate::undone::is_turned_away;
 use crate::verdict::Verdict;
 use crate::wire;
 
@@ -394,31 +394,6 @@ impl<'a> Run<'a> {
             format!("the browser that ran it was silent for {} s", grace.as_secs())
         };
         Step::End(Outcome::Failed(Error::new(Kind::PeerLost, words)))
-    }
-}
-
-/// What a failure says of its cause.
-#[derive(Deserialize)]
-struct Told {
-    reason: Option<String>,
-}
-
-/// Tells whether a command was kept out of its tab: by the user or what the page is, or since it was stopped
-/// before. The extension knows the same ones.
-fn is_turned_away(outcome: &Outcome) -> bool {
-    let Outcome::Failed(error) = outcome else { return false };
-    let told = || error.details.as_ref()?.read::<Told>().ok();
-    let is_paused = || told().is_some_and(|told| told.reason.as_deref() == Some("paused"));
-    let is_kept_out = matches!(error.kind, Kind::UrlBlocked | Kind::Cancelled) || is_paused();
-    is_kept_out && is_undone(outcome)
-}
-
-/// Tells whether a command that its browser says no tab of did nothing at all.
-pub(crate) fn is_undone(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Succeeded(_) => false,
-        Outcome::Failed(error) => error.guarantee() == Some(Guarantee::NotExecuted),
-        Outcome::Cancelled => true,
     }
 }
 

@@ -201,9 +201,12 @@ fn place<'r>(
     name: &str,
 ) -> Result<(&'r Path, PathBuf), Error> {
     let Some(root) = root else {
-        let words = format!("`{field}` is not taken: no folder for files is named");
+        let words = format!(
+            "`{field}` is not taken: the server that owns the browser has no folder for files"
+        );
         return Err(Error::new(Kind::Unauthorized, words).with_hint(
-            "ask the user to name one: files_dir in [browser] of raincheck.toml, or --files-dir",
+            "ask the user to name one: files_dir in [browser] of raincheck.toml, or --files-dir; \
+             where several servers run, for the first of them",
         ));
     };
     let path = Path::new(name);

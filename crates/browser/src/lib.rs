@@ -48,6 +48,7 @@ mod checks;
 mod files;
 mod gist;
 mod heard;
+mod undone;
 
 mod order;
 

@@ -19,7 +19,7 @@ const WORDS = new Set(["text", "title", "target", "value", "label", "message", "
 
 /** By tab: `texts` as `{text, field, is_grown}`, and `fields`, what was done last in each as `{before, whole}`. */
 const noted = new Map();
-/** Keys of which nobody says where they go. */
+/** Keys wherever they go. */
 const SOMEWHERE = "somewhere";
 
 export function watchMasks() {
@@ -35,16 +35,17 @@ export function noteSecret(run, text, { ref, selector }, is_more = false) {
 }
 
 /**
- * Masks what a field holds with a key that is pressed in it: `value` is what stands there, `from` and `to` what of it is selected. Without
- * a `value` the keys that are pressed one after the other are one text, until `endKeys`.
+ * Masks what a field holds with a key that is pressed in it: `value` is what stands there, `from` and `to` what of it is selected. The keys
+ * that are pressed one after the other are one text besides, until `endKeys`: fields may hold one character each, or show another text.
  */
 export function noteKey(run, text, { field = SOMEWHERE, value, from, to }) {
   const before = value ?? noted.get(run.tab_id)?.fields.get(field)?.whole ?? "";
   const start = from ?? before.length;
   note(run, field, { before, whole: before.slice(0, start) + text + before.slice(to ?? start), is_piece: true }, []);
+  if (field !== SOMEWHERE) noteKey(run, text, {});
 }
 
-/** What is pressed from now on is another text, where nobody says where it goes. */
+/** What is pressed from now on is another text, whichever field it goes to. */
 export function endKeys(run) {
   noted.get(run.tab_id)?.fields.delete(SOMEWHERE);
 }

@@ -56,6 +56,8 @@ export async function leaveTab(caller, { tab_id, had = [], is_found }) {
 export async function hear(caller, server) {
   serving = server ?? null;
   await noteClient(caller).catch((error) => console.warn(`whose client a caller is was not noted: ${error.message}`));
+  // Of a command of an earlier server it is not known whose it is: it is nobody else's than its owner's others.
+  if (caller?.connection === undefined) return;
   await heard.set(nameOf(caller), minuteOf(Date.now())).catch((error) => console.warn(`that a caller was heard of was not noted: ${error.message}`));
 }
 

@@ -74,7 +74,7 @@ export function follow(tab_id, run, begin = () => {}) {
       const dialog = { type, message, outcome };
       // Of a new page nothing may be told yet; one that asks whether to leave it is the old one.
       const wait_ms = seen.is_committed || type === "beforeunload" ? 0 : DIALOG_SETTLES_MS;
-      later("dialog", wait_ms, () => end(resolve, { kind: "dialog", url: seen.url, is_committed: seen.is_committed, is_leaving: seen.is_begun && type !== "beforeunload", dialog }));
+      later("dialog", wait_ms, () => end(resolve, { kind: "dialog", url: seen.url, is_committed: seen.is_committed, is_leaving: seen.is_begun && !timers.has("aborted") && type !== "beforeunload", dialog }));
     });
     const end = (settle, value) => {
       stop();

@@ -134,7 +134,7 @@ function notClosed(tab_id) {
 }
 
 function inUse(tab_id) {
-  return new CommandError("peer_not_ready", `tab ${tab_id}, the one in front, is worked in by another client`, {
+  return new CommandError("peer_not_ready", `tab ${tab_id}, the one in front, is worked in by another client, or was within the last ten minutes`, {
     guarantee: "not_executed",
     reason: "tab_in_use",
     hint: "open one with interact {action: \"tab_new\"}, or pass the tab_id of one of observe {what: \"tabs\"}",

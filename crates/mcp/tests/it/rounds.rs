@@ -263,7 +263,9 @@ async fn a_client_is_asked_what_it_says_it_answers_and_reads_the_rest_as_before(
     // Of two questions one is for it; the other waits for whoever reads the task.
     let sampling = json!({"sampling": {}});
     let state = asks(&session.ask_as(&sampling, "mixed", json!({})).await, &["model"]);
-    let retry = json!({"requestState": state, "inputResponses": {"model": {"role": "assistant"}}});
+    let text = json!({"type": "text", "text": "yes"});
+    let said = json!({"role": "assistant", "content": text, "model": "m"});
+    let retry = json!({"requestState": state, "inputResponses": {"model": said}});
     let handle = Answer::of(session.ask_as(&sampling, "mixed", retry).await).data;
     assert_eq!(handle["state"], "input_required", "{handle}");
     assert_eq!(handle["next"]["arguments"]["key"], "person");
