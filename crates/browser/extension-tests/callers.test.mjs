@@ -31,7 +31,7 @@ globalThis.chrome = {
 const { perform, target } = await import("../extension/commands/actions.js");
 const { CommandError } = await import("../extension/commands/errors.js");
 const { Run } = await import("../extension/commands/run.js");
-const { forgetTab, noteTold } = await import("../extension/tabs/callers.js");
+const { forgetTab, nameOf, noteTold, workersIn } = await import("../extension/tabs/callers.js");
 const { placeOf } = await import("../extension/tabs/place.js");
 const { listTabs, watchTabs } = await import("../extension/tabs/tabs.js");
 const { sendEventsWith } = await import("../extension/tabs/observed.js");
@@ -135,6 +135,16 @@ test("the client of a server's own process is gone once another process serves, 
   await works(by("first", "new", selects(72)));
   front = 72;
   await assert.rejects(target(by("third", "new")), { reason: "tab_in_use" });
+});
+
+test("of those who worked in a tab the ones that work there now come last, whoever was answered about it since", async () => {
+  [front, open] = [90, [90]];
+  const caller = newCaller();
+  await worksIn(caller, 90);
+  await noteTold(caller, 90, "https://a.example");
+  for (let n = 0; n < 16; n++) await noteTold(newCaller(), 90, "https://a.example");
+  const names = await workersIn(90);
+  assert.deepEqual([names.length, names.slice(-16).includes(nameOf(caller))], [18, true]);
 });
 
 test("a command of which the next server does not know who gave it makes nobody another client", async () => {

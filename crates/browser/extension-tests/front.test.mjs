@@ -31,7 +31,7 @@ globalThis.OffscreenCanvas = class {
 
 const { screenshot } = await import("../extension/page/read.js");
 const run = { tab_id: 7, ended: null, waitLimit: () => 1000 };
-const none = { reason: "not_painted", guarantee: "not_executed" };
+const none = { reason: "not_painted", guarantee: "not_executed", hint: /tab_select/ };
 
 test("a tab that another one came in front of is not shown by a picture of that one", async () => {
   assert.equal((await screenshot({}, run)).url, "https://a.example/");

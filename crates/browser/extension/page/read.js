@@ -316,8 +316,10 @@ function cutLines(text, max_bytes, max_lines = Infinity) {
   return { text: kept.join("\n"), n_cut: lines.length - kept.length };
 }
 
-/** Without the debugger only the tab in front can be seen. */
-/** What a window shows is the tab's while that is in front: the user may bring another one there meanwhile. */
+/**
+ * Without the debugger only the tab in front can be seen. What a window shows is the tab's while that is in front: the user may bring
+ * another one there meanwhile.
+ */
 async function ofFrontTab(tab_id) {
   const tab = await chrome.tabs.get(tab_id);
   let is_left = !tab.active;
@@ -327,7 +329,7 @@ async function ofFrontTab(tab_id) {
     const url = is_left ? null : await chrome.tabs.captureVisibleTab(tab.windowId, { format: "jpeg", quality: QUALITY });
     const now = await chrome.tabs.get(tab_id);
     if (is_left || !now.active || now.windowId !== tab.windowId) {
-      throw new CommandError("tool_failed", "only the tab in front can be seen without the debugger", { guarantee: "not_executed", reason: "not_painted" });
+      throw new CommandError("tool_failed", "only the tab in front can be seen without the debugger", { guarantee: "not_executed", reason: "not_painted", hint: "bring it to the front with interact {action: \"tab_select\"}" });
     }
     return await pictureOf(now, url);
   } finally {

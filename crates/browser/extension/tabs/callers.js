@@ -56,7 +56,7 @@ export async function leaveTab(caller, { tab_id, had = [], is_found }) {
 export async function hear(caller, server) {
   serving = server ?? null;
   await noteClient(caller).catch((error) => console.warn(`whose client a caller is was not noted: ${error.message}`));
-  // Of a command of an earlier server it is not known whose it is: it is nobody else's than its owner's others.
+  // A command of an earlier server has an owner and no connection: no client is known by it, and none is another one for it.
   if (caller?.connection === undefined) return;
   await heard.set(nameOf(caller), minuteOf(Date.now())).catch((error) => console.warn(`that a caller was heard of was not noted: ${error.message}`));
 }
@@ -83,12 +83,12 @@ async function hasHeardOf(names) {
   return names.some((name) => lately.get(name) >= since && !gone.includes(name));
 }
 
-/** The names of the callers that were answered about a tab, or that work there now. */
+/** The names of the callers that were answered about a tab, and last of those that work there now. */
 export async function workersIn(tab_id) {
   const start = `${tab_id}:`;
   const answered = (await told.all()).filter(([key]) => key.startsWith(start)).map(([key]) => key.slice(start.length));
-  const working = (await tabs.all()).filter(([, tab]) => tab === tab_id).map(([name]) => name);
-  return [...new Set([...answered, ...working])];
+  const working = new Set((await tabs.all()).filter(([, tab]) => tab === tab_id).map(([name]) => name));
+  return [...answered.filter((name) => !working.has(name)), ...working];
 }
 
 /** Whether something is a caller's that was done by those of these names: its own, or its owner's once none of these gives commands any more. */
